@@ -20,7 +20,7 @@ from streamgroup.replay.micro_batch_feedback import Listening
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
 from streamgroup.replay.simulation.chunk_driven import FeedForward, too_late
-from streamgroup.replay.simulation.chunk_types import Events
+from streamgroup.replay.tuple_arrays import Events
 
 __all__ = ["batch_ends", "replay_in_batches"]
 

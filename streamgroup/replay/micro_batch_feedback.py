@@ -14,8 +14,8 @@ from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_driven import frozen, no_worker, too_late
-from streamgroup.replay.simulation.chunk_types import Choices, Chunk, Served, Span
 from streamgroup.replay.simulation.serve import Workers, serve_block
+from streamgroup.replay.tuple_arrays import Choices, Chunk, Served, Span
 
 __all__ = ["Listening"]
 

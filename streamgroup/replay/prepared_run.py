@@ -36,11 +36,11 @@ from streamgroup.replay.scenario.open_loop_schedule import deaths, timed_events
 from streamgroup.replay.scenario.plan import Plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
-from streamgroup.replay.simulation.chunk_types import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.stages import held_keys_of_run
 from streamgroup.replay.stages.aggregation_stage import make_merging
 from streamgroup.replay.stages.combiner_run import Combining, make_combining
+from streamgroup.replay.tuple_arrays import Events, each_column
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Run"]

@@ -18,7 +18,7 @@ from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.open_loop_schedule import tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
-from streamgroup.replay.simulation.chunk_types import Events
+from streamgroup.replay.tuple_arrays import Events
 from streamgroup.traces.trace import Trace
 
 __all__ = ["prepared", "replay"]

@@ -22,7 +22,7 @@ from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_driven import frozen
-from streamgroup.replay.simulation.chunk_types import Choices, Chunk, Span
+from streamgroup.replay.tuple_arrays import Choices, Chunk, Span
 
 __all__ = ["Decided", "Decider"]
 

@@ -18,7 +18,7 @@ from streamgroup.replay.input.arrivals import (
 )
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.plan import Plan, trace_span
-from streamgroup.replay.simulation.chunk_types import NEVER
+from streamgroup.replay.tuple_arrays import NEVER
 from streamgroup.traces.trace import Trace
 
 __all__ = ["deaths", "make_arrivals", "timed_events", "tuples_before"]

@@ -15,10 +15,10 @@ from streamgroup.replay.simulation import event_state as states
 from streamgroup.replay.simulation import unsent_tuples as streams
 from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker, too_late
-from streamgroup.replay.simulation.chunk_types import NEVER, OPEN, Chunk, Events, each_column
 from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.serve import Workers
 from streamgroup.replay.simulation.sources_never_blocked import are_alone, send_served
+from streamgroup.replay.tuple_arrays import NEVER, OPEN, Chunk, Events, each_column
 
 __all__ = ["EventDriven", "Queues", "Taker"]
 

@@ -8,10 +8,10 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament_tree import set_ordered_leaf
-from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.event_state import grown_rows
 from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.source_server import served_at
+from streamgroup.replay.tuple_arrays import NEVER
 
 __all__ = ["Stream", "grown_stream", "load", "make_stream", "set_turn", "turn_all"]
 

@@ -19,7 +19,7 @@ from streamgroup.base.progress import Silent
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat
 from streamgroup.ingest.pipeline import sort_tuples, tuple_segments
-from streamgroup.ingest.pipeline.check_rows import MAX_REPEAT, Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import MAX_REPEAT, Contract
 from streamgroup.ingest.pipeline.expand_rows import Tuples, pieces
 from streamgroup.ingest.pipeline.first_tuples import cut_head
 from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
