@@ -32,8 +32,8 @@ from streamgroup.replay.input.read_chunks import planned_chunks
 from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.scenario.open_loop_schedule import deaths, timed_events
 from streamgroup.replay.scenario.plan import Plan, offered_load
+from streamgroup.replay.scenario.timed_worker_changes import deaths, timed_events
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
 from streamgroup.replay.simulation.event_driven import EventDriven
