@@ -222,11 +222,13 @@ _IMPORT = re.compile(
 )
 
 
-def _imported(path: Path) -> Iterator[str]:
+@cache
+def _imported(path: Path) -> list[str]:
     """Name what a file imports from the package; some may be no modules."""
-    for package, names in _IMPORT.findall(path.read_text()):
-        yield package
-        yield from (f"{package}.{name}" for name in re.findall(r"\w+", names))
+    names = []
+    for package, members in _IMPORT.findall(path.read_text()):
+        names += [package, *(f"{package}.{member}" for member in re.findall(r"\w+", members))]
+    return names
 
 
 @cache
@@ -306,4 +308,5 @@ def compiled(function: Callable[..., Any], code: Code) -> Callable[..., Any]:
             dispatcher: Any = numba.njit(**options)(copy)
         finally:
             settings.CACHE_DIR = previous
-    return guarded(dispatcher, directory, own)  # type: ignore[no-any-return]
+    # What a user's own hooks call is not known.
+    return guarded(dispatcher, directory, own, calls_no_runtime=not code.outside_digest)  # type: ignore[no-any-return]

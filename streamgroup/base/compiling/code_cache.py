@@ -45,9 +45,10 @@ def code_directory(name: str, family: str = "compiled") -> Path:
     """Return (and make) the directory `name` in a family of caches; old ones of it beyond a handful are removed."""
     try:
         directory = cache_root() / family / name
-        directory.mkdir(parents=True, exist_ok=True)
+        if not directory.is_dir():
+            directory.mkdir(parents=True, exist_ok=True)
+            _forget_old(directory.parent, directory)
         os.utime(directory)
-        _forget_old(directory.parent, directory)
     except OSError:
         # No place that stays and that nobody else can write to: this process compiles for itself.
         directory = Path(tempfile.mkdtemp(prefix="streamgroup-"))
@@ -64,13 +65,16 @@ def _forget_old(root: Path, keep: Path) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
-def guarded(dispatcher: Any, directory: Path, own: str) -> Any:
+def guarded(dispatcher: Any, directory: Path, own: str, *, calls_no_runtime: bool = False) -> Any:
     """Let numba's dispatcher find or make code on disk only under the lock of its name `own` in a cache's directory.
 
-    Code on disk that cannot be read is removed and made anew; what cannot be written stays in this process.
+    Code on disk that cannot be read is removed and made anew; what cannot be written stays in this process. Code that
+    `calls_no_runtime` allocates nothing and works on numbers and arrays alone: it is loaded without numba's runtime.
     """
     compile_one, kept = dispatcher.compile, dispatcher._cache
-    load, save = kept.load_overload, kept.save_overload
+    # numba's load_overload first loads its runtime and all that compiling needs, which takes 0.2 s.
+    load = kept._load_overload if calls_no_runtime else kept.load_overload
+    save = kept.save_overload
 
     def compile_alone(signature: Any) -> Any:
         with _only_one(directory, own):
