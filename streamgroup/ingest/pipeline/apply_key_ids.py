@@ -17,7 +17,7 @@ __all__ = ["Group", "join_ids", "segments_with_ids"]
 
 class Group(NamedTuple):
     """The task of a segment, the number of tuples before it in the input, its digest, and the latest time before it if
-    its late rows are to be counted (see `sort_tuples.latest_before`).
+    its late rows are to be counted (see `count_late_rows.latest_before`).
     """
 
     task: int

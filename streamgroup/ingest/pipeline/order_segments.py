@@ -10,6 +10,7 @@ import pyarrow as pa
 from streamgroup.ingest.pipeline import sort_tuples
 from streamgroup.ingest.pipeline.apply_key_ids import Group, join_ids, segments_with_ids
 from streamgroup.ingest.pipeline.arrow_blocks import block, part_slices
+from streamgroup.ingest.pipeline.count_late_rows import late_block
 from streamgroup.ingest.pipeline.key_ids_by_frequency import Ids
 from streamgroup.ingest.pipeline.tuple_segments import Segment
 from streamgroup.ingest.runners.protocol import Frame
@@ -60,7 +61,7 @@ def _in_input_order(groups: dict[int, Group], batches: Iterator[pa.RecordBatch])
                 yield block("part", cut, to=part, segment=segment, place=at + start)
             at += size
         if late:
-            yield sort_tuples.late_block(segment, late, to=groups[segment].first // layout.PART_ROWS)
+            yield late_block(segment, late, to=groups[segment].first // layout.PART_ROWS)
 
 
 def sorted_segments(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
@@ -75,7 +76,7 @@ def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterat
     for segment, blocks, late in segments_with_ids(groups, batches):
         held = list(blocks)
         if late:
-            yield sort_tuples.late_block(segment, late)
+            yield late_block(segment, late)
         columns = {name: np.concatenate([own[name] for own in held]) for name in held[0]}
         places = sort_tuples.sort_order(columns)
         columns = {name: column[places] for name, column in columns.items()}

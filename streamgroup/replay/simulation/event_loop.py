@@ -30,7 +30,7 @@ from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.tuples_lost_with_workers import drop_rejected, reject, take_back
-from streamgroup.replay.simulation.unsent_tuples import set_turn, turn_all
+from streamgroup.replay.simulation.turns_of_sources import set_turn, turn_all
 from streamgroup.replay.tuple_arrays import MAX_TIME_NS, NEVER
 
 __all__ = [
