@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.numbers_and_durations import LONGEST_NS
-from streamgroup.replay.compile_grouping import errors_with_lines
 from streamgroup.replay.cut_batches import Batches
+from streamgroup.replay.explain_compile_error import errors_with_lines
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.online.deliver_finished_tuples import Finishes, deliver_block
 from streamgroup.replay.prepared_run import Run

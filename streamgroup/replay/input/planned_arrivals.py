@@ -6,13 +6,13 @@ import numpy as np
 
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.input.arrivals import (
-    SEARCHED,
     Arrivals,
     ConstantArrivals,
     PoissonArrivals,
     TraceArrivals,
     find_ties,
 )
+from streamgroup.replay.scenario.arrivals_option import SEARCHED
 from streamgroup.replay.scenario.plan import Plan, trace_span
 from streamgroup.traces.trace import Trace
 

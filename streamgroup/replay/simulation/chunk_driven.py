@@ -11,8 +11,8 @@ from streamgroup.base.errors import DataError, RunError
 from streamgroup.replay.accounting import account
 from streamgroup.replay.accounting.recorder import Accounting, Recorder
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.live_workers import Members
 from streamgroup.replay.running_grouping import RunningGrouping
-from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
 from streamgroup.replay.simulation.choose_and_serve import FULL_QUEUE, TOO_LATE, Feedback, feedback_block

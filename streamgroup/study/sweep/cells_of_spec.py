@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.input.arrivals import parse_arrivals
+from streamgroup.replay.scenario.arrivals_option import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -16,7 +16,7 @@ from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.globs import has_magic, matching
 from streamgroup.base.storage.storage_path import locate
 from streamgroup.base.toml import read_toml
-from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
+from streamgroup.replay.scenario.arrivals_option import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.grouping_selection import default_sources, find_module, select
 from streamgroup.replay.scenario.grouping_text import placed, split_label, split_text
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import RunError
 from streamgroup.cluster.membership import Event
 from streamgroup.replay.input.planned_arrivals import make_arrivals
-from streamgroup.replay.scenario.live_workers import Members
+from streamgroup.replay.live_workers import Members
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.tuple_arrays import NEVER
 from streamgroup.traces.trace import Trace
