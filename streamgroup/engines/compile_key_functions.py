@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config
 
-from streamgroup.base.compiling.call_kernel import cells, interpreted
 from streamgroup.base.compiling.code_cache import (
-    SETTING,
     code_directory,
-    guarded,
     is_at_hand,
     sources_digest,
 )
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
+from streamgroup.kernels.call_kernel import cells, interpreted
+from streamgroup.kernels.compiled_on_disk import compiled_on_disk
 
 __all__ = ["compiled", "helper"]
 
@@ -44,17 +42,8 @@ def compiled(function: Callable[..., Any]) -> Any:
 
     While it is not compiled, calls with little to do are interpreted, as long as they have little to do together.
     """
-    settings: Any = config
-    directory = _directory()
-    with SETTING:
-        previous = settings.CACHE_DIR
-        settings.CACHE_DIR = str(directory)
-        try:
-            dispatcher: Any = numba.njit(function, nogil=True, cache=True)
-        finally:
-            settings.CACHE_DIR = previous
+    made = compiled_on_disk(function, _directory(), f"{function.__module__}.{function.__name__}")
     seen = 0
-    made = guarded(dispatcher, directory, f"{function.__module__}.{function.__name__}")
 
     @functools.wraps(function)
     def run(*arguments: Any) -> Any:

@@ -15,7 +15,6 @@ designed out here (each has a test):
 """
 
 import inspect
-import re
 import types as pytypes
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -25,19 +24,14 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from numba.core import config, types
+from numba.core import types
 from numba.core.errors import NumbaTypeError
 from numba.extending import overload, overload_method, register_jitable
 
-from streamgroup.base.compiling import plain_python
-from streamgroup.base.compiling.code_cache import (
-    SETTING,
-    code_directory,
-    files_digest,
-    guarded,
-    sources_digest,
-)
+from streamgroup.base.compiling import code_cache, plain_python
+from streamgroup.base.compiling.code_cache import code_directory, sources_digest
 from streamgroup.base.errors import UsageError
+from streamgroup.kernels.compiled_on_disk import compiled_on_disk
 from streamgroup.replay.scenario.import_user_code import OUTSIDE
 
 __all__ = [
@@ -216,33 +210,9 @@ def _homes(state: Any) -> Iterator[str]:
             yield from _homes(part)
 
 
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from|import)[ \t]+(streamgroup[\w.]*)(?:[ \t]+import[ \t]+(\([^)]*\)|[^\n]*))?", re.MULTILINE
-)
-
-
-@cache
-def _imported(path: Path) -> list[str]:
-    """Name what a file imports from the package; some may be no modules."""
-    names = []
-    for package, members in _IMPORT.findall(path.read_text()):
-        names += [package, *(f"{package}.{member}" for member in re.findall(r"\w+", members))]
-    return names
-
-
-@cache
 def imported_digest(modules: tuple[str, ...]) -> str:
     """Return the digest of the sources of modules, and of all that they import from the package."""
-    root = Path(__file__).parents[2]
-    waiting, found = [__name__, *modules], dict[str, Path]()
-    while waiting:
-        name = waiting.pop()
-        place = root.joinpath(*name.split("."))
-        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-        if name not in found and path.is_file():
-            found[name] = path
-            waiting += _imported(path)
-    return files_digest(root, sorted(found.values()), numba.__version__)
+    return code_cache.imported_digest((__name__, *modules), numba.__version__)
 
 
 def cache_directory(function: Callable[..., Any], code: Code = COMMON) -> Path:
@@ -270,16 +240,6 @@ def compiled(function: Callable[..., Any], code: Code) -> Callable[..., Any]:
     copy = pytypes.FunctionType(renamed, function.__globals__, own)
     copy.__qualname__ = own
     copy.__module__ = function.__module__
-    # Without reference counts (`_nrt`): nothing is allocated in the loop, and counting costs half of the time.
-    options: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
-    settings: Any = config
     directory = cache_directory(function, code)
-    with SETTING:
-        previous = settings.CACHE_DIR
-        settings.CACHE_DIR = str(directory)
-        try:
-            dispatcher: Any = numba.njit(**options)(copy)
-        finally:
-            settings.CACHE_DIR = previous
-    # What a user's own hooks call is not known.
-    return guarded(dispatcher, directory, own, calls_no_runtime=not code.outside_digest)  # type: ignore[no-any-return]
+    # Without reference counts (`_nrt`): nothing is allocated in the loop, and counting costs half of the time.
+    return compiled_on_disk(copy, directory, own, outside=bool(code.outside_digest), _nrt=False)  # type: ignore[no-any-return]

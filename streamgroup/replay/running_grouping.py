@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.call_kernel import MOST_CELLS, cells
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.call_kernel import MOST_CELLS, cells
 from streamgroup.kernels.control_servers import ControlServers
 from streamgroup.replay.compile_grouping import Code, check_shape, code_of
 from streamgroup.replay.scenario.grouping_selection import Selection

@@ -56,6 +56,19 @@ def test_closed_streams_that_are_not_needed_end_nothing() -> None:
     assert done.stdout.splitlines()[-1].startswith("a ")
 
 
+def test_no_other_file_takes_the_place_of_a_closed_stream(trace) -> None:
+    # What is opened next gets its number, and is closed with it: that of interrupts was.
+    done = with_closed("<", "describe", trace)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_working_directory_that_is_gone_is_named(tmp_path) -> None:
+    command = f"mkdir gone && cd gone && rmdir ../gone && '{sys.executable}' -m streamgroup describe some.trace"
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "error: some.trace: the current directory does not exist any more" in done.stderr
+
+
 def leaving(path: Path, what: str) -> Path:
     """Write a grouping file that loads, and raises something when its parameters are asked."""
     source = Path(kg.__file__).read_text()

@@ -129,13 +129,15 @@ EDITS = {
 DIRECTORIES = """
 import json, sys
 from pathlib import Path
+from streamgroup.base.compiling import code_cache
 from streamgroup.replay import compile_grouping
 from streamgroup.replay.accounting.account import account
 from streamgroup.replay.simulation.choose import choose_block
 root = Path(compile_grouping.__file__).parents[1]
 
 def directories():
-    compile_grouping.imported_digest.cache_clear()
+    code_cache.imported_digest.cache_clear()
+    code_cache._imported.cache_clear()
     kg = compile_grouping.Code("kg", ("streamgroup.cluster.service_time", "streamgroup.groupings.kg"))
     directory = compile_grouping.cache_directory
     return {"account": directory(account), "choose_block": directory(choose_block, kg)}
@@ -181,6 +183,38 @@ def test_damaged_code_is_made_anew(trace: Path, kafka_code: tuple[Path, list[int
     assert (mended["loads"], mended["loaded"], mended["compiled"]) == (loads, [], HALVES)
     again = result(begin(trace, "kafka", tmp_path))
     assert (again["loads"], again["loaded"], again["compiled"]) == (loads, HALVES, [])
+
+
+def test_code_that_needs_the_compilers_memory_runs_where_nothing_was_compiled(trace: Path, tmp_path: Path) -> None:
+    # Unlike pkg's and kafka's it ends the process if the compiler's memory management has not begun.
+    first, second = (result(begin(trace, "d_choices", tmp_path)) for _ in range(2))
+    assert set(HALVES) < set(first["compiled"])
+    assert (second["loaded"], second["compiled"]) == (first["compiled"], [])
+    assert first["loads"] == second["loads"] == interpreted_loads(trace, "d_choices")
+
+
+KERNEL = """
+import json
+from streamgroup.kernels import call_kernel, int_map
+# However small the arrays are.
+call_kernel._MOST_CALLED = -1
+table = int_map.make_int_map(8)
+int_map.put.py_func(table, 5, 7)
+larger = int_map.enlarged(table, 64)
+stats = call_kernel._kept(int_map._copy).stats
+print(json.dumps([int(int_map.get.py_func(larger, 5)), len(stats.cache_hits), len(stats.cache_misses)]))
+"""
+
+
+def test_a_kernel_that_python_calls_is_compiled_once(tmp_path: Path) -> None:
+    def run() -> Any:
+        env = {**os.environ, "STREAMGROUP_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+        command = [sys.executable, "-c", KERNEL]
+        found = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=600)
+        return json.loads(found.stdout)
+
+    assert run() == [7, 0, 1]
+    assert run() == [7, 1, 0]
 
 
 def test_where_code_cannot_be_kept_it_is_made(trace: Path, kafka_code: tuple[Path, list[int]], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -16,7 +17,15 @@ from typing import Any
 
 from streamgroup.base.storage.cache_directory import cache_root
 
-__all__ = ["SETTING", "code_directory", "files_digest", "guarded", "is_at_hand", "sources_digest"]
+__all__ = [
+    "SETTING",
+    "code_directory",
+    "files_digest",
+    "guarded",
+    "imported_digest",
+    "is_at_hand",
+    "sources_digest",
+]
 
 # Where the compiler puts code is a setting of the whole process: who changes it holds this, and sets it back.
 SETTING = threading.Lock()
@@ -39,6 +48,35 @@ def files_digest(root: Path, paths: list[Path], compiler: str) -> str:
     for path in paths:
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from|import)[ \t]+(streamgroup[\w.]*)(?:[ \t]+import[ \t]+(\([^)]*\)|[^\n]*))?", re.MULTILINE
+)
+
+
+@cache
+def _imported(path: Path) -> list[str]:
+    """Name what a file imports from the package; some may be no modules."""
+    names = []
+    for package, members in _IMPORT.findall(path.read_text()):
+        names += [package, *(f"{package}.{member}" for member in re.findall(r"\w+", members))]
+    return names
+
+
+@cache
+def imported_digest(modules: tuple[str, ...], compiler: str) -> str:
+    """Return the digest of the sources of modules, of all that they import from the package, and of the compiler."""
+    root = Path(__file__).parents[3]
+    waiting, found = list(modules), dict[str, Path]()
+    while waiting:
+        name = waiting.pop()
+        place = root.joinpath(*name.split("."))
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if name not in found and path.is_file():
+            found[name] = path
+            waiting += _imported(path)
+    return files_digest(root, sorted(found.values()), compiler)
 
 
 def code_directory(name: str, family: str = "compiled") -> Path:
@@ -65,16 +103,20 @@ def _forget_old(root: Path, keep: Path) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
-def guarded(dispatcher: Any, directory: Path, own: str, *, calls_no_runtime: bool = False) -> Any:
+def guarded(dispatcher: Any, directory: Path, own: str, prepare: Callable[[Any], None] | None = None) -> Any:
     """Let numba's dispatcher find or make code on disk only under the lock of its name `own` in a cache's directory.
 
-    Code on disk that cannot be read is removed and made anew; what cannot be written stays in this process. Code that
-    `calls_no_runtime` allocates nothing and works on numbers and arrays alone: it is loaded without numba's runtime.
+    Code on disk that cannot be read is removed and made anew; what cannot be written stays in this process. `prepare`
+    is called with numba's target before code is loaded, and makes all ready that the code calls; None: what numba does.
     """
     compile_one, kept = dispatcher.compile, dispatcher._cache
-    # numba's load_overload first loads its runtime and all that compiling needs, which takes 0.2 s.
-    load = kept._load_overload if calls_no_runtime else kept.load_overload
-    save = kept.save_overload
+    numbas_load, save = kept.load_overload, kept.save_overload
+
+    def load(signature: Any, target: Any) -> Any:
+        if prepare is None:
+            return numbas_load(signature, target)
+        prepare(target)
+        return kept._load_overload(signature, target)
 
     def compile_alone(signature: Any) -> Any:
         with _only_one(directory, own):

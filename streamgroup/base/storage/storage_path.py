@@ -350,14 +350,20 @@ def _of(address: Address) -> StoragePath:
 def locate(text: str | Path | StoragePath) -> StoragePath:
     """Makes a place from a path (relative to the working directory, or absolute) or a URL (`file://` is a path).
 
-    Opens nothing. UsageError for a `file://` of another machine.
+    Opens nothing. UsageError for a `file://` of another machine, EnvironmentFault where the working directory is gone.
     """
     if isinstance(text, StoragePath):
         return text
     given = os.fspath(text)
     address = split_url(given)
     if address is None:
-        return StoragePath(os.path.abspath(given), os.fspath(Path(given)))  # noqa: PTH100 (resolve() would follow a symbolic link)
+        try:
+            absolute = os.path.abspath(given)  # noqa: PTH100 (resolve() would follow a symbolic link)
+        except FileNotFoundError:
+            raise EnvironmentFault(
+                f"{given}: the current directory does not exist any more", "change to one that does"
+            ) from None
+        return StoragePath(absolute, os.fspath(Path(given)))
     if address.scheme != "file":
         return _of(address)
     if address.store not in ("", "localhost"):

@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.kernels import compiled_hash_placement
+from streamgroup.kernels.call_kernel import call
 
 __all__ = ["BUSY", "IDLE", "Owners", "bins_of", "find_bin", "give", "leave", "make_owners", "signal", "widened"]
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.groupings.detectors._threshold import (
     Threshold,
     ThresholdParams,
@@ -15,6 +14,7 @@ from streamgroup.groupings.detectors._threshold import (
     threshold_of,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.counts.key_tables_of_sources import (
     COUNT,
     KeyCounts,

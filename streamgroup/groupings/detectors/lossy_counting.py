@@ -9,7 +9,6 @@ from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.groupings._share_threshold import share_of
 from streamgroup.groupings.detectors._threshold import (
     LARGEST_CAPACITY,
@@ -21,6 +20,7 @@ from streamgroup.groupings.detectors._threshold import (
     with_share,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.counts.key_tables_of_sources import (
     COUNT,
     NUMBER,

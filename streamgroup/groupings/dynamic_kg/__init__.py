@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings._time_parameters import Time, time_ns
@@ -23,6 +22,7 @@ from streamgroup.groupings.dynamic_kg.baby_teenage_old_keys import (
 )
 from streamgroup.groupings.dynamic_kg.neighbouring_candidates import at_or_after, count_below, least_share, share
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 
 __all__ = ["CITE", "DynamicKeyGrouping", "Params", "start"]

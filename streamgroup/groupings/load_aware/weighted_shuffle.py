@@ -6,10 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.compiled_random_draws import draw_below
 
 __all__ = ["WeightedRing", "begin"]

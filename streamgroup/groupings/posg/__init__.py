@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._control_server_time import service_ns
 from streamgroup.groupings._loads_when_workers_change import carry_loads
@@ -35,6 +34,7 @@ from streamgroup.groupings.posg.scheduler import (
 )
 from streamgroup.groupings.posg.sketches_in_flight import NEVER, InFlight
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.control_servers import ControlServers, make_servers, serve
 from streamgroup.kernels.counts.count_min import cells_of_keys
 from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._control_server_time import ServiceTime, service_ns
@@ -34,6 +33,7 @@ from streamgroup.groupings.rivetti_dkg.plans import (
     worker_of,
 )
 from streamgroup.kernels import hash_placement
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.control_servers import ControlServers, make_servers, serve
 from streamgroup.kernels.counts.space_saving import cells_taken
 from streamgroup.kernels.int_map import put

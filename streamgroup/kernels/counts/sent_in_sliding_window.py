@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import MOST_CELLS, fits
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.int_map import ABSENT, enlarged, get, make_int_map, put
 
 __all__ = [

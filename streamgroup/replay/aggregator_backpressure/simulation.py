@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import DataError
 from streamgroup.cluster.service_distribution import factors
+from streamgroup.kernels.call_kernel import call
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.aggregator_backpressure import gather_partial_results, loop, send_partial_results

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import fits
 from streamgroup.groupings._control_server_time import ServiceTime, service_ns
 from streamgroup.groupings._time_parameters import Delay, delay_ns
@@ -16,6 +15,7 @@ from streamgroup.groupings.detectors.synopsis import bit_vectors, counting_bloom
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
 from streamgroup.groupings.detectors.synopsis.messages_in_flight import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.control_servers import ControlServers, make_servers
 
 __all__ = ["Params", "Predictor", "start"]

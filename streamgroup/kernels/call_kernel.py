@@ -1,10 +1,14 @@
 """Calls compiled functions from Python: interpreted where compiling would take longer than what there is to do."""
 
+from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 
+from streamgroup.base.compiling.code_cache import code_directory, imported_digest
 from streamgroup.base.compiling.plain_python import plain, view
+from streamgroup.kernels.compiled_on_disk import compiled_on_disk
 
 __all__ = ["MOST_CELLS", "call", "cells", "interpreted"]
 
@@ -22,13 +26,21 @@ def cells(value: Any) -> int:
 
 
 def call(function: Any, *arguments: Any) -> Any:
-    """Call one of numba's functions from Python: interpreted unless its arrays are large.
-
-    Such a call is not worth a place in a cache on disk, and without one it would be compiled in every process.
-    """
+    """Call one of numba's functions from Python: interpreted unless its arrays are large."""
     if cells(arguments) > _MOST_CALLED:
-        return function(*arguments)
+        return _kept(function)(*arguments)
     return interpreted(function, *arguments)
+
+
+@cache
+def _kept(function: Any) -> Any:
+    """Return a function of the package with its code on disk, so that not every process compiles it."""
+    module = function.__module__
+    if not module.startswith("streamgroup."):
+        # Of a file outside the package the digest says nothing.
+        return function
+    directory = code_directory(imported_digest((__name__, module), numba.__version__))
+    return compiled_on_disk(function.py_func, directory, f"{module}.{function.__qualname__}")
 
 
 def interpreted(function: Any, *arguments: Any) -> Any:
