@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from streamgroup.replay.scenario.grouping_selection import Selection
 from streamgroup.replay.scenario.plan import Plan
 
-__all__ = ["BASE_MB", "TUPLES_PER_S", "what_slows"]
+__all__ = ["BASE_MB", "TUPLES_PER_S", "receives_feedback", "what_slows"]
 
 # Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the feed-forward
 # simulation, in the event-driven one (queues with a limit, redelivery, a closed loop) or with a grouping that receives
@@ -16,15 +17,15 @@ TUPLES_PER_S = {
 BASE_MB = 320
 
 
-def _receives_feedback(plan: Plan) -> bool:
-    """Return whether the grouping receives completion feedback."""
-    members = vars(plan.selection.module).values()
+def receives_feedback(selection: Selection) -> bool:
+    """Return whether a grouping receives completion feedback."""
+    members = vars(selection.module).values()
     return any(callable(getattr(member, "executed", None)) for member in members if isinstance(member, type))
 
 
 def what_slows(plan: Plan, *, log: bool) -> Iterable[str]:
     """Name what decides how fast a plan runs: keys of TUPLES_PER_S."""
-    yield "ordered" if plan.is_ordered or _receives_feedback(plan) else "fast"
+    yield "ordered" if plan.is_ordered or receives_feedback(plan.selection) else "fast"
     if plan.costs.distribution is not None or plan.arrivals.name.startswith("poisson"):
         yield "random factors"
     if plan.holds_back:
