@@ -197,7 +197,7 @@ class _Advisor:
             question=self.question,
             choice=choice,
             kg=kg,
-            best=min(fit, key=lambda row: (row.latency_p99_high_ms, row.replication_factor), default=None),
+            best=min(fit, key=lambda row: (row.compared_ms, row.replication_factor), default=None),
             rows=rows,
             roughly=roughly,
             failed=list(self.failed.items()),
@@ -262,7 +262,7 @@ class _Advisor:
         wanted = {place for place, row in enumerate(rows) if row.grouping in {KEY_GROUPING, *asked}}
         if fit := balanced(rows):
             # All others are compared with these two.
-            wanted.add(rows.index(min(fit, key=lambda row: (row.latency_p99_high_ms, row.order))))
+            wanted.add(rows.index(min(fit, key=lambda row: (row.compared_ms, row.order))))
             wanted.add(rows.index(min(fit, key=lambda row: (row.worker_load_max or 0, row.order))))
         remaining = list(rows)
         for _ in range(_LEFT):

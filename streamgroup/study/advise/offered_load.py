@@ -132,6 +132,10 @@ def _refuse(options: ReplayOptions) -> None:
             f"--arrivals {options.arrivals} has no rate that workers could keep up with",
             "use rate=R or utilization=RHO",
         )
+    if options.aggregators is not None and options.aggregate_every is None:
+        raise UsageError(
+            "aggregators merge what workers send, and nothing says how often that is", "add --aggregate-every W"
+        )
     if options.when_full == "drop":
         raise UsageError("advise is for workers that serve every tuple, and when_full drops some", "use block")
 
