@@ -16,7 +16,7 @@ from streamgroup.cluster.worker_speeds import split_change
 from streamgroup.kernels.latency_histogram import BUCKETS
 from streamgroup.replay.accounting.key_worker_pairs import MAX_BITS
 from streamgroup.replay.accounting.window_ends import WindowRule
-from streamgroup.replay.input.arrivals import SEARCHED
+from streamgroup.replay.scenario.arrivals_option import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys

@@ -12,7 +12,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run_cost
 from streamgroup.study.dry_run import dry_run
 from streamgroup.study.replay_run import run_to_directory
-from streamgroup.study.sweep.precompile import note_of_compiling
+from streamgroup.study.sweep.compile_in_background import note_of_compiling
 from tests.traces_by_hand import write_trace
 
 PLAIN = ReplayOptions("kg", 4, arrivals="utilization=0.5")

@@ -142,7 +142,7 @@ def print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> 
     """Print what would be simulated; of several things of one name, each is a line for people."""
     from streamgroup.api.make_options import made_options
     from streamgroup.study.dry_run import dry_run
-    from streamgroup.study.sweep.precompile import note_of_compiling
+    from streamgroup.study.sweep.compile_in_background import note_of_compiling
 
     made = made_options(options.grouping[0], options.workers, given)
     plan = dry_run(

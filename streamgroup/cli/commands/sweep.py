@@ -161,8 +161,8 @@ def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) ->
     from streamgroup.api.option_texts import spark_values
     from streamgroup.api.studies import planned_sweep
     from streamgroup.study.sweep.cells_in_threads import at_once, default_jobs
+    from streamgroup.study.sweep.compile_in_background import note_of_compiling
     from streamgroup.study.sweep.plan_sweep import spark_of
-    from streamgroup.study.sweep.precompile import note_of_compiling
     from streamgroup.study.sweep.schedule import makespan, plan_tasks, with_keys_checked
 
     spark_of(spark_values(given), options.jobs)

@@ -26,7 +26,7 @@ from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.study.replay_run import checked
 from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S
-from streamgroup.study.sweep.precompile import not_compiled
+from streamgroup.study.sweep.compile_in_background import not_compiled
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Advice", "AdviceRequest", "LeastWorkers", "advise"]

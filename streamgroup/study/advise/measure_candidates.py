@@ -23,7 +23,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.study.sweep.cells_in_threads import stdout_to_stderr
-from streamgroup.study.sweep.precompile import compile_ahead
+from streamgroup.study.sweep.compile_in_background import compile_ahead
 from streamgroup.traces.trace import Trace
 from streamgroup.traces.trace_segment import take_slice
 

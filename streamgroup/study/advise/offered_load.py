@@ -11,7 +11,7 @@ import numpy as np
 
 from streamgroup.base.errors import StreamgroupError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
-from streamgroup.replay.input.arrivals import SEARCHED
+from streamgroup.replay.scenario.arrivals_option import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load, trace_span
 from streamgroup.study.dry_run import describe_plan

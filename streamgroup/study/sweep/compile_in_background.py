@@ -1,8 +1,8 @@
-"""Compiles simulations in other processes: numba compiles one function at a time in a process.
+"""Compiles simulations in other processes while runs go on: numba compiles one function at a time in a process.
 
-`python -m streamgroup.study.sweep.precompile TRACE` compiles, and keeps on disk, the code of the runs whose options
-it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its name, and
-finds it on disk.
+`python -m streamgroup.study.sweep.compile_in_background TRACE` compiles, and keeps on disk, the code of the runs whose
+options it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its
+name, and finds it on disk.
 """
 
 import contextlib
@@ -79,7 +79,7 @@ def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Ite
 
 
 def _start(trace: Trace, runs: Sequence[ReplayOptions]) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "streamgroup.study.sweep.precompile", str(trace.path)]
+    command = [sys.executable, "-m", "streamgroup.study.sweep.compile_in_background", str(trace.path)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
     )
