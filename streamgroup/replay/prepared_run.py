@@ -38,8 +38,8 @@ from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.stages import held_keys_of_run
-from streamgroup.replay.stages.aggregation_stage import make_merging
-from streamgroup.replay.stages.combiner_run import Combining, make_combining
+from streamgroup.replay.stages.partials_to_aggregators_and_app import make_merging
+from streamgroup.replay.stages.simulate_with_combiner import Combining, make_combining
 from streamgroup.replay.timed_worker_changes import deaths, timed_events
 from streamgroup.replay.tuple_arrays import Events, each_column
 from streamgroup.traces.trace import Trace

@@ -13,7 +13,7 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.input.planned_arrivals import tuples_before
+from streamgroup.replay.input.make_arrivals import tuples_before
 from streamgroup.replay.micro_batch import replay_in_batches
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.cluster.membership import Event
-from streamgroup.replay.input.planned_arrivals import make_arrivals
+from streamgroup.replay.input.make_arrivals import make_arrivals
 from streamgroup.replay.live_workers import Members
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.tuple_arrays import NEVER

@@ -21,8 +21,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pyarrow as pa
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.spark.driver_log import log_text
 from streamgroup.spark.explain_failure import cause_in_text, summary_line
+from streamgroup.spark.read_driver_log import log_text
 from streamgroup.spark.session import Session
 from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 

@@ -42,7 +42,7 @@ from streamgroup.traces.hash_and_show_keys import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import join_stats, write_keys, write_part
+from streamgroup.traces.write_trace_files import join_stats, write_keys, write_part
 
 __all__ = [
     "REMOTE_LABELS",

@@ -15,10 +15,10 @@ from streamgroup.base.storage.process_tag import owner_is_alive
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.spark.count_finished_tasks import finished_tasks
-from streamgroup.spark.driver_log import log_tail, log_text
 from streamgroup.spark.errors_from_tasks import error_in_text, errors_as_text
 from streamgroup.spark.explain_failure import cause_in_text, summary_line
 from streamgroup.spark.find_java_and_spark import find_java
+from streamgroup.spark.read_driver_log import log_tail, log_text
 
 
 def fake_java(folder: Path, version: str) -> None:

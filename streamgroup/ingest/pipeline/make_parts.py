@@ -12,7 +12,7 @@ from streamgroup.ingest.pipeline.first_tuples import cut_head
 from streamgroup.ingest.pipeline.tuple_segments import CHANGED, Segment
 from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.traces import layout
-from streamgroup.traces.write_parquet_parts import PartStats, join_stats
+from streamgroup.traces.write_trace_files import PartStats, join_stats
 
 __all__ = ["Made", "Rejects", "Wanted", "make_parts"]
 

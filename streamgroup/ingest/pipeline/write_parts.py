@@ -20,7 +20,7 @@ from streamgroup.ingest.runners.stop_threads import check_stopped
 from streamgroup.traces import layout
 from streamgroup.traces.read_parts import list_parts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import PartStats, write_keys_part, write_part, write_rejects
+from streamgroup.traces.write_trace_files import PartStats, write_keys_part, write_part, write_rejects
 
 __all__ = ["Output", "RejectsOf", "check_visible", "read_part_stats", "send_keys", "send_rejects", "write_parts"]
 
