@@ -84,7 +84,7 @@ def missing(shown: list[str], told: str) -> str | None:
 
 
 def unmarked(shown: list[str], told: str) -> str | None:
-    """Return the first line printed that is not shown, where lines are shown and no `...` says that some are omitted."""
+    """Return the first line printed that is not shown, where lines are shown and no `...` marks an omission."""
     if not shown or "..." in shown:
         return None
     lines = {line.rstrip() for line in shown}
