@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
 from streamgroup.traces.tuple_blocks import Columns, blocks
-from streamgroup.traces.write_parquet_parts import PartStats, join_stats, write_part
+from streamgroup.traces.write_trace_files import PartStats, join_stats, write_part
 
 Tuple = tuple[int, bytes | None, float | None]
 

@@ -89,8 +89,8 @@ class EngineRunKeywords(ReplayKeywords, total=False):
     flink_python: str | Path | None
 
 
-class AdviseKeywords(_Conditions, total=False):
-    """The options of `advise`: the conditions of all runs."""
+class _OneRun(_Conditions, total=False):
+    """The conditions of a run, where no option has several values."""
 
     sources: int | None
     arrivals: str
@@ -98,7 +98,15 @@ class AdviseKeywords(_Conditions, total=False):
     seed: int
 
 
-class ExplainKeywords(AdviseKeywords, total=False):
+class AdviseKeywords(_OneRun, total=False):
+    """The options of `advise`: the conditions of all runs, and who merges partial results."""
+
+    aggregate_every: Extent | None
+    aggregators: int | None
+    aggregator_service: str | None
+
+
+class ExplainKeywords(_OneRun, total=False):
     """The options of `explain`: the conditions, and what is measured."""
 
     window: Extent

@@ -17,6 +17,8 @@ the text of a key whether it has results.
 
 from pydantic import BaseModel, ConfigDict
 
+from streamgroup.apps._compensated_sum import added
+
 __all__ = ["AppParams", "added"]
 
 
@@ -24,11 +26,3 @@ class AppParams(BaseModel):
     """Parameters of an application: frozen, and an unknown name is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def added(high: float, low: float, term: float) -> tuple[float, float]:
-    """Add a term to a sum of two parts, whose rounding error is kept (Neumaier, 1974)."""
-    now = high + term
-    if abs(high) >= abs(term):
-        return now, low + ((high - now) + term)
-    return now, low + ((term - now) + high)

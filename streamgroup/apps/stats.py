@@ -3,7 +3,8 @@
 from math import inf
 from typing import NamedTuple
 
-from streamgroup.apps.protocol import AppParams, added
+from streamgroup.apps._compensated_sum import added
+from streamgroup.apps.protocol import AppParams
 
 __all__ = ["COLUMNS", "Params", "Result", "Stats", "finish", "merge", "start", "update"]
 
@@ -15,7 +16,7 @@ class Params(AppParams):
 
 
 class Stats(NamedTuple):
-    """What is known of the values so far; their sum has two parts (see `protocol.added`)."""
+    """What is known of the values so far; their sum has two parts (see `_compensated_sum.added`)."""
 
     values: int
     sum: float

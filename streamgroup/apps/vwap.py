@@ -3,7 +3,8 @@
 from math import nan
 from typing import NamedTuple
 
-from streamgroup.apps.protocol import AppParams, added
+from streamgroup.apps._compensated_sum import added
+from streamgroup.apps.protocol import AppParams
 
 __all__ = ["COLUMNS", "Params", "Vwap", "finish", "merge", "start", "update"]
 
@@ -15,7 +16,7 @@ class Params(AppParams):
 
 
 class Vwap(NamedTuple):
-    """The sums of value x weight and of weight, each in two parts (see `protocol.added`)."""
+    """The sums of value x weight and of weight, each in two parts (see `_compensated_sum.added`)."""
 
     traded: float
     traded_rest: float

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.progress import Progress
 from streamgroup.engine_runs.flink.find_python import ROOT, FlinkPlace, find_flink
-from streamgroup.engine_runs.flink.source_and_worker_tasks import FlinkJob, source_file, worker_file
+from streamgroup.engine_runs.flink.source_and_worker_without_flink import FlinkJob, source_file, worker_file
 from streamgroup.engine_runs.source_task import SourceJob, service_times
 from streamgroup.engine_runs.tuple_columns import READ
 from streamgroup.engine_runs.worker_task import WorkerJob

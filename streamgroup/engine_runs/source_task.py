@@ -12,7 +12,7 @@ from streamgroup.cluster.service_time import ConstantCost
 from streamgroup.engine_runs.tuple_columns import CHOSEN
 from streamgroup.replay.online.decider import Decided, Decider
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.spark.errors import errors_as_text
+from streamgroup.spark.errors_from_tasks import errors_as_text
 
 __all__ = ["Chooser", "SourceJob", "choose", "service_times"]
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._control_server_time import service_ns
-from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.online.decider import Decider
+from streamgroup.replay.scenario.arrivals_option import SEARCHED
 from streamgroup.replay.scenario.plan import Plan
 
 __all__ = ["BATCH", "FLINK", "MODES", "STREAMING", "Form", "check_slots", "refuse"]

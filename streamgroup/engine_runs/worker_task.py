@@ -3,7 +3,6 @@
 It imports next to nothing: there are as many processes of it as workers, and they start on few cores.
 """
 
-import ctypes
 import json
 import os
 import platform
@@ -13,6 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
+from streamgroup.engine_runs.precise_waits import sleep_until, spin_until, wake_promptly
+
 __all__ = [
     "COLUMNS",
     "SCHEMA",
@@ -21,8 +22,6 @@ __all__ = [
     "serve",
     "serve_tuple",
     "serve_tuples",
-    "sleep_until",
-    "wake_promptly",
 ]
 
 SCHEMA = "seq long, worker int, start long, finish long, service long, late long, hot int, entries long, report string"
@@ -32,11 +31,6 @@ COLUMNS = pa.schema([
     ("report", pa.string()),
 ])  # fmt: skip
 K = TypeVar("K")
-
-# Option of `prctl`: how late the kernel may wake a thread to save power, in ns. It is 50 us otherwise.
-_SET_TIMER_SLACK = 29
-# Below this it is not slept but waited, in ns.
-_SHORT = 20_000
 
 
 class WorkerJob(NamedTuple):
@@ -131,31 +125,8 @@ def serve_tuple(
         late = now - due
     if state is not None:
         state[key] = state.get(key, 0) + 1
-    (_spin if spins else sleep_until)(now + takes, clock)
+    (spin_until if spins else sleep_until)(now + takes, clock)
     return now - origin, clock() - origin, late
-
-
-def sleep_until(until: int, clock: Callable[[], int]) -> None:
-    """Sleep until a moment of the clock; the last microseconds are waited."""
-    left = until - clock()
-    while left > 0:
-        if left > _SHORT:
-            time.sleep((left - _SHORT / 2) / 1e9)
-        left = until - clock()
-
-
-def _spin(until: int, clock: Callable[[], int]) -> None:
-    while clock() < until:
-        pass
-
-
-def wake_promptly() -> None:
-    """Ask the kernel to wake this thread without the delay that saves power; without effect where it cannot."""
-    try:
-        ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, 1, 0, 0, 0)
-    except (OSError, AttributeError):
-        # Not Linux.
-        return
 
 
 def counts_by_id(state: Mapping[bytes | None, int], key_ids: Mapping[bytes | None, int]) -> list[list[int]]:

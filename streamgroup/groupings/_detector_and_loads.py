@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from streamgroup.groupings._detector_parameter import start_detector
 from streamgroup.groupings._loads_when_workers_change import carry_loads
-from streamgroup.groupings.detectors.protocol import start_detector
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hash_placement import candidate_words
 from streamgroup.kernels.least_loaded_of_many import Cursors, make_cursors

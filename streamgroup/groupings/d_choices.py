@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.groupings._detector_and_loads import begun, cursors_of, moved
-from streamgroup.groupings.detectors.protocol import HeadParams
+from streamgroup.groupings._detector_parameter import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.least_loaded_of_many import Cursors
 from streamgroup.kernels.optimal_choices import Powers, Variant, choices_needed, due_after, make_powers

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.groupings._detector_and_loads import entry_bytes_of
-from streamgroup.groupings.detectors.protocol import DetectorName, HeadParams, start_detector
+from streamgroup.groupings._detector_parameter import DetectorName, HeadParams, start_detector
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 
 __all__ = ["CITE", "DStream", "Params", "start"]

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.groupings._detector_and_loads import begun, cursors_of, moved
+from streamgroup.groupings._detector_parameter import HeadParams
 from streamgroup.groupings._loads_when_workers_change import carry_loads
-from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.least_loaded_of_few import least_loaded
 from streamgroup.kernels.least_loaded_of_many import Cursors

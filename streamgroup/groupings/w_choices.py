@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.groupings._detector_and_loads import begun, moved
-from streamgroup.groupings.detectors.protocol import HeadParams
+from streamgroup.groupings._detector_parameter import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.send_to_least_loaded import Loads, send_to_any, send_to_two
 

@@ -14,7 +14,7 @@ from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.explain_rejected_rows import no_tuples_left
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
-from streamgroup.ingest.pipeline.check_rows import NULL_KEY
+from streamgroup.ingest.pipeline.check_and_filter_rows import NULL_KEY
 from streamgroup.ingest.pipeline.make_parts import Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.read_splits import SplitStats, read_split_stats
 from streamgroup.ingest.pipeline.tuple_segments import SPLIT_BITS, Segment, read_segment

@@ -18,7 +18,7 @@ from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.column_list_text import NO_TIME
 from streamgroup.ingest.parsing.delimited import BLANKS, DelimitedReader
 from streamgroup.ingest.parsing.times import iso
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.pipeline.expand_rows import Tuples, pieces
 from streamgroup.ingest.readers.protocol import Layout, Reader
 

@@ -13,7 +13,7 @@ from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.simulation.chunk_driven import frozen
-from streamgroup.replay.simulation.chunk_types import Events, each_column
+from streamgroup.replay.tuple_arrays import Events, each_column
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Measured", "Sent", "account_measured", "longest_queue"]

@@ -14,9 +14,7 @@ designed out here (each has a test):
 6. The interpreted loop gives the same results (`interpreted=True`).
 """
 
-import contextlib
 import inspect
-import re
 import types as pytypes
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -27,7 +25,7 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba.core import types
-from numba.core.errors import NumbaError, NumbaTypeError
+from numba.core.errors import NumbaTypeError
 from numba.extending import overload, overload_method, register_jitable
 
 from streamgroup.base.compiling import code_cache, plain_python
@@ -39,13 +37,13 @@ from streamgroup.replay.scenario.import_user_code import OUTSIDE
 __all__ = [
     "COMMON",
     "HOOKS",
+    "NO_INT",
     "Code",
     "Interpreted",
     "cache_directory",
     "check_shape",
     "code_of",
     "compiled",
-    "errors_with_lines",
     "imported_digest",
     "names_on_disk",
 ]
@@ -69,7 +67,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "detect": ("source", "key", "now"),
     "hottest": ("source", "estimates"),
 }
-_NO_INT = "choose() must return an int, not"
+NO_INT = "choose() must return an int, not"
 # The rooms that the code of an outside grouping may come from.
 _ROOMS = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
@@ -96,14 +94,14 @@ def _an_int(value: Any) -> Any:
     """Return a worker as it is; refused is what compiled code would make a worker of, as 1.5 and True."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return value
-    raise TypeError(f"{_NO_INT} {type(value).__name__}")
+    raise TypeError(f"{NO_INT} {type(value).__name__}")
 
 
 @overload(_an_int, strict=False, jit_options={"forceinline": True})
 def _compiled_int(value: Any) -> Callable[..., Any]:
     if isinstance(value, types.Integer):
         return lambda value: value
-    raise NumbaTypeError(f"{_NO_INT} {value}")
+    raise NumbaTypeError(f"{NO_INT} {value}")
 
 
 def _choose_an_int(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -227,32 +225,6 @@ def cache_directory(function: Callable[..., Any], code: Code = COMMON) -> Path:
 def names_on_disk() -> set[str]:
     """Name the files of compiled functions that there are, of this version of the code and of others."""
     return {path.name for path in cache_directory(names_on_disk).parent.rglob("*.nbi")}
-
-
-@contextlib.contextmanager
-def errors_with_lines(source: Path) -> Iterator[None]:
-    """Turn what numba cannot compile into a usage error that names the line of `source`, the file of the grouping."""
-    try:
-        yield
-    except NumbaError as error:
-        raise _error_with_line(error, source) from error
-
-
-def _error_with_line(error: NumbaError, source: Path) -> UsageError:
-    """Find, in numba's long message, the line of the grouping that it could not compile."""
-    text, file = str(error), re.escape(source.name)
-    if found := re.search(rf"{re.escape(_NO_INT)} [^\n]+", text):
-        return UsageError(f"{source}: {found[0].strip()}", "a worker is an int, as int(...) makes it of a float")
-    place = re.search(rf" at \S*{file} \((\d+)\)", text) or re.search(rf'File "[^"]*{file}", line (\d+)', text)
-    hint = "a hook may use numbers, its arrays and numba functions, and makes no arrays, strings or dictionaries"
-    stages = re.findall(r"Failed in nopython mode pipeline[^\n]*\n+\s*([^\n]+)", text)
-    cause = (stages[-1] if stages else text.strip().splitlines()[0]).strip(" -")
-    if place is None:
-        return UsageError(f"{source}: numba cannot compile its hooks: {cause}", hint)
-    number = int(place[1])
-    lines = source.read_text(errors="replace").splitlines()
-    line = lines[number - 1].strip() if number <= len(lines) else ""
-    return UsageError(f"{source}:{number}: numba cannot compile this line: {line} ({cause})", hint)
 
 
 @cache

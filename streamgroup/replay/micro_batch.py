@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.account_given_times import Measured, Sent, account_measured
 from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.cut_batches import Batches
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.micro_batch_feedback import Listening
 from streamgroup.replay.prepared_run import Run
-from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
+from streamgroup.replay.scenario.micro_batch_option import MicroBatch
 from streamgroup.replay.simulation.chunk_driven import FeedForward, too_late
-from streamgroup.replay.simulation.chunk_types import Events
+from streamgroup.replay.tuple_arrays import Events
 
 __all__ = ["batch_ends", "replay_in_batches"]
 

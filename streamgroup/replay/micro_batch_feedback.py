@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.numbers_and_durations import LONGEST_NS
-from streamgroup.replay.compile_grouping import errors_with_lines
+from streamgroup.replay.cut_batches import Batches
+from streamgroup.replay.explain_compile_error import errors_with_lines
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.online.deliver_finished_tuples import Finishes, deliver_block
 from streamgroup.replay.prepared_run import Run
-from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
+from streamgroup.replay.scenario.micro_batch_option import MicroBatch
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_driven import frozen, no_worker, too_late
-from streamgroup.replay.simulation.chunk_types import Choices, Chunk, Served, Span
 from streamgroup.replay.simulation.serve import Workers, serve_block
+from streamgroup.replay.tuple_arrays import Choices, Chunk, Served, Span
 
 __all__ = ["Listening"]
 

@@ -25,22 +25,23 @@ from streamgroup.replay.accounting.tuple_trees import trees_of
 from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.aggregator_backpressure.simulation import HeldBack, make_held_back
 from streamgroup.replay.chunks_in_second_thread import following_thread
-from streamgroup.replay.compile_grouping import COMMON, errors_with_lines
+from streamgroup.replay.compile_grouping import COMMON
+from streamgroup.replay.explain_compile_error import errors_with_lines
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.input.read_chunks import planned_chunks
 from streamgroup.replay.interpreted_or_compiled import Tiers
+from streamgroup.replay.live_workers import Members
 from streamgroup.replay.running_grouping import RunningGrouping
-from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.scenario.open_loop_schedule import deaths, timed_events
 from streamgroup.replay.scenario.plan import Plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
-from streamgroup.replay.simulation.chunk_types import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.stages import held_keys_of_run
-from streamgroup.replay.stages.aggregation_stage import make_merging
-from streamgroup.replay.stages.combiner_run import Combining, make_combining
+from streamgroup.replay.stages.partials_to_aggregators_and_app import make_merging
+from streamgroup.replay.stages.simulate_with_combiner import Combining, make_combining
+from streamgroup.replay.timed_worker_changes import deaths, timed_events
+from streamgroup.replay.tuple_arrays import Events, each_column
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Run"]

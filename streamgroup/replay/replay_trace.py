@@ -13,12 +13,12 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
+from streamgroup.replay.input.make_arrivals import tuples_before
 from streamgroup.replay.micro_batch import replay_in_batches
 from streamgroup.replay.prepared_run import Run
-from streamgroup.replay.scenario.open_loop_schedule import tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
-from streamgroup.replay.simulation.chunk_types import Events
+from streamgroup.replay.tuple_arrays import Events
 from streamgroup.traces.trace import Trace
 
 __all__ = ["prepared", "replay"]

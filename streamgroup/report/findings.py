@@ -48,13 +48,14 @@ def compared(data: ReportData) -> list[str]:
 
 
 def verdicts(data: ReportData) -> list[str]:
-    """Recommend a grouping for each charted condition, by the rule and in the words of `advise`.
+    """Recommend a grouping for each charted condition and number of workers, by the rule and in the words of `advise`.
 
     Figures are means over seeds, with their least and largest beside them; the maximum latency is that of any seed.
     Groupings that use information no source has are not recommended.
     """
     lines: list[str] = []
-    for part in data.focus.sort("condition", "grouping").partition_by("condition", maintain_order=True):
+    runs = data.charted.sort("condition", "workers", "grouping")
+    for part in runs.partition_by("condition", "workers", maintain_order=True):
         workers = int(part["workers"][0])
         found = part.filter(~pl.col("grouping").cast(pl.String).str.split(":").list.first().is_in(_ORACLES))
         groups = found.partition_by("grouping", maintain_order=True)
@@ -110,7 +111,16 @@ def _row(runs: pl.DataFrame, order: int) -> Row | None:
         replicas=round(_spread(runs["replicas"])[0]),
         replication_factor=_spread(runs["replication_factor"])[0],
         state_entries_max=round(_spread(runs["state_entries_max"])[2]),
+        # At most 1, as an aggregator that has too much to do works on after the last arrival.
+        aggregator_load_max=_largest(runs, "aggregator_utilization_max"),
+        result_delay_mean_ms=_largest(runs, "result_delay_ms_mean"),
+        result_delay_p99_ms=_largest(runs, "result_delay_ms_p99"),
     )
+
+
+def _largest(runs: pl.DataFrame, metric: str) -> float | None:
+    """Return the largest value of a metric that not all runs have, None where one has not."""
+    return None if metric not in runs.columns or runs[metric].null_count() else _spread(runs[metric])[2]
 
 
 def _spread(values: pl.Series) -> tuple[float, float, float]:

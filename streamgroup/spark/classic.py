@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.spark.class_archive import ClassArchive, find_archive
-from streamgroup.spark.driver_log import log_tail, log_text
 from streamgroup.spark.driver_process import Connection, DriverProcess, exclusive_gateway
 from streamgroup.spark.driver_settings import driver_environment, driver_settings, quoted, restored_environment
-from streamgroup.spark.errors import cause_in_text, summary_line
+from streamgroup.spark.explain_failure import cause_in_text, summary_line
 from streamgroup.spark.find_java_and_spark import find_java, spark_home
 from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.read_driver_log import log_tail, log_text
 from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 
 if TYPE_CHECKING:

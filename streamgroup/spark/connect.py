@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.spark.driver_settings import restored_environment
-from streamgroup.spark.errors import summary_line
+from streamgroup.spark.explain_failure import summary_line
 from streamgroup.spark.options import server_name
 from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 

@@ -20,10 +20,11 @@ from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
 from streamgroup.spark.classic import classic_session
 from streamgroup.spark.connect import check_packages, connect_session
 from streamgroup.spark.count_finished_tasks import finished_tasks
-from streamgroup.spark.driver_log import log_tail, log_text
-from streamgroup.spark.errors import cause_in_text, error_in_text, summary_line
+from streamgroup.spark.errors_from_tasks import error_in_text
+from streamgroup.spark.explain_failure import cause_in_text, summary_line
 from streamgroup.spark.find_java_and_spark import find_java
 from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.read_driver_log import log_tail, log_text
 from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pyarrow as pa
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.spark import errors
-from streamgroup.spark.driver_log import log_text
+from streamgroup.spark.explain_failure import cause_in_text, summary_line
+from streamgroup.spark.read_driver_log import log_text
 from streamgroup.spark.session import Session
 from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 
@@ -207,5 +207,5 @@ def _reason(text: str) -> str:
         return f"the process that ran it was killed or crashed, perhaps for want of memory{often}"
     if "OutOfMemoryError" in text:
         return f"its executor ran out of memory; give it more with --spark-conf spark.executor.memory=4g{often}"
-    known = errors.cause_in_text(text)
-    return f"{known.message if known is not None else errors.summary_line(text)}{often}"
+    known = cause_in_text(text)
+    return f"{known.message if known is not None else summary_line(text)}{often}"

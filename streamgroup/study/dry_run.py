@@ -16,14 +16,14 @@ from streamgroup.cluster.worker_speeds import split_change
 from streamgroup.kernels.latency_histogram import BUCKETS
 from streamgroup.replay.accounting.key_worker_pairs import MAX_BITS
 from streamgroup.replay.accounting.window_ends import WindowRule
-from streamgroup.replay.input.arrivals import SEARCHED
+from streamgroup.replay.scenario.arrivals_option import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.rate_search import MOST_TRIALS, TYPICAL_TRIALS, is_searched
 from streamgroup.study.read_run import MARKER
 from streamgroup.study.replay_run import checked, without_changes
-from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S, what_slows
+from streamgroup.study.run_cost import BASE_MB, START_S, TUPLES_PER_S, what_slows
 from streamgroup.traces.trace import Trace
 
 __all__ = ["describe_plan", "dry_run"]
@@ -108,7 +108,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
     speed = min(TUPLES_PER_S[name] for name in what_slows(plan, log=log))
     found["assumed_tuples_per_s"] = speed
     found["trials_at_most"] = MOST_TRIALS if is_searched(options) else None
-    found["time_s"] = trace.tuples * (1 + baseline + TYPICAL_TRIALS * is_searched(options)) / speed
+    found["time_s"] = START_S + trace.tuples * (1 + baseline + TYPICAL_TRIALS * is_searched(options)) / speed
     return found
 
 

@@ -14,8 +14,8 @@ from streamgroup.base.errors import DataError
 from streamgroup.metrics import latency
 from streamgroup.metrics.stages import bottleneck
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.arrivals_option import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.traces.trace import Trace

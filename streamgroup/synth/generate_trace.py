@@ -26,11 +26,11 @@ from streamgroup.base.storage.output_on_disk_or_object_store import staged_outpu
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.arrow_blocks import block, rows_of
-from streamgroup.ingest.pipeline.stop_threads import check_stopped
 from streamgroup.ingest.pipeline.write_parts import check_visible, part_written, read_part_stats
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.ingest.runners.protocol import Runner
 from streamgroup.ingest.runners.spark_runner import SparkRunner
+from streamgroup.ingest.runners.stop_threads import check_stopped
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.find_java_and_spark import find_java
 from streamgroup.spark.options import SparkOptions
@@ -42,7 +42,7 @@ from streamgroup.traces.hash_and_show_keys import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import join_stats, write_keys, write_part
+from streamgroup.traces.write_trace_files import join_stats, write_keys, write_part
 
 __all__ = [
     "REMOTE_LABELS",

@@ -12,7 +12,7 @@ from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.output_on_disk_or_object_store import is_unfinished
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces.layout import FORMAT_VERSION, MANIFEST
-from streamgroup.traces.write_parquet_parts import PartStats
+from streamgroup.traces.write_trace_files import PartStats
 
 __all__ = ["Input", "KeyPart", "Manifest", "measured", "read_manifest", "write_manifest"]
 

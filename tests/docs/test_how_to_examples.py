@@ -13,7 +13,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings import detectors
 from streamgroup.ingest.files.inputs_and_splits import plan_splits, resolve_inputs
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.synth.generate_trace import synthesise

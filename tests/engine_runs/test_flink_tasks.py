@@ -24,7 +24,7 @@ from streamgroup.cli.app import app
 from streamgroup.engine_runs import on_flink
 from streamgroup.engine_runs.flink.agreed_start import agreed_start, announce
 from streamgroup.engine_runs.flink.find_python import FlinkPlace, find_flink
-from streamgroup.engine_runs.flink.source_and_worker_tasks import (
+from streamgroup.engine_runs.flink.source_and_worker_without_flink import (
     END,
     HELLO,
     FlinkJob,

@@ -40,7 +40,7 @@ def test_a_worker_serves_first_come_first_served(spins: bool, monkeypatch: pytes
         nonlocal now
         now += round(seconds * 1e9) + 17_000
 
-    monkeypatch.setattr("streamgroup.engine_runs.worker_task.time.sleep", sleep)
+    monkeypatch.setattr("streamgroup.engine_runs.precise_waits.time.sleep", sleep)
     state: dict[bytes | None, int] = {}
     arrival, service = [0, 1_000_000, 100_000_000], [5_000_000, 1_000_000, 2_000_000]
     found = serve_tuples(arrival, service, [b"a", None, b"a"], state, 10_000_000, spins=spins, clock=clock)

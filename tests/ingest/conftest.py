@@ -10,7 +10,7 @@ from streamgroup.ingest.files.inputs_and_splits import limit_splits, plan_splits
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.pipeline.expand_rows import pieces
 from streamgroup.spark.session import Session
 

@@ -22,7 +22,7 @@ from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import apply_key_ids, key_ids_by_frequency, tuple_segments
+from streamgroup.ingest.pipeline import key_ids_by_frequency, order_segments, tuple_segments
 from streamgroup.ingest.pipeline.arrow_blocks import rows_of
 from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.pipeline.tuple_segments import read_segment
@@ -157,7 +157,7 @@ def test_small_limits_change_nothing(
     monkeypatch.setattr(lines, "SPLIT_BYTES", 1000)
     monkeypatch.setattr(file_source, "MOST_BYTES", 3000)
     monkeypatch.setattr(key_ids_by_frequency, "RANGE_KEYS", 200)
-    monkeypatch.setattr(apply_key_ids, "LEAST_TUPLES", 500)
+    monkeypatch.setattr(order_segments, "LEAST_TUPLES", 500)
     pieces = make("csv", *tied_files, output="pieces.trace")
     assert {name: content for name, content in tree(pieces.trace).items() if name != "trace.json"} == {
         name: content for name, content in tree(whole.trace).items() if name != "trace.json"

@@ -20,7 +20,7 @@ from streamgroup.traces.layout import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import write_keys
+from streamgroup.traces.write_trace_files import write_keys
 from tests.conftest import Bucket
 from tests.object_stores.conftest import TRACE, invoke
 from tests.traces_by_hand import write_tuples

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.run_tables import summary
+from streamgroup.replay.cut_batches import Batches
 from streamgroup.replay.replay_trace import replay
-from streamgroup.replay.scenario.micro_batch_option import Batches, parse_engine_model
+from streamgroup.replay.scenario.micro_batch_option import parse_engine_model
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.naive.option_texts import time_ns

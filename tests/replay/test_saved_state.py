@@ -7,7 +7,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.online.deliver_finished_tuples import Finishes
 from streamgroup.replay.online.saved_state import restore, save
-from streamgroup.replay.online.state_rows_by_key import is_cache, leaves
+from streamgroup.replay.online.state_fields import is_cache, leaves
 from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.replay.scenario.options import ReplayOptions
 from tests.replay.test_online import ALONE, NEVER, ONE_SOURCE, OTHERS

@@ -250,6 +250,9 @@ def test_the_program_that_draws_is_kept_and_believed_only_when_it_is_whole(
     assert page_module._bundle() == "é\r\n1;"
 
 
+UNMERGED = dict.fromkeys(("aggregator_utilization_max", "result_delay_ms_mean", "result_delay_ms_p99"))
+
+
 def test_the_verdict_is_on_top_in_the_words_of_advise(tmp_path: Path) -> None:
     figures = {
         "kg": (4000.0, 5000.0, 3.0, 1.0, 100), "fish": (7.0, 17.0, 1.01, 1.3, 130), "sg": (5.0, 5.0, 1.0, 2.6, 260),
@@ -259,7 +262,7 @@ def test_the_verdict_is_on_top_in_the_words_of_advise(tmp_path: Path) -> None:
         make_run(
             tmp_path / name, grouping=name, workers=50, offered_load=0.8, latency_p99_ms=p99, latency_max_ms=most,
             peak_to_mean=peak, work_peak_to_mean=peak, replication_factor=replication, replicas=replicas,
-            state_entries_max=9,
+            state_entries_max=9, **UNMERGED,
         )  # fmt: skip
     (line,) = verdicts(gather([tmp_path]))
     assert line == (
@@ -272,6 +275,34 @@ def test_the_verdict_is_on_top_in_the_words_of_advise(tmp_path: Path) -> None:
     assert written.index("Which grouping to take") < written.index("What was compared") < written.index("chart-")
     (alone,) = verdicts(gather([tmp_path / "sg"]))
     assert alone.startswith("t: sg: the most loaded worker gets 1.00 times the mean, 80 % busy")
+
+
+def test_there_is_a_verdict_for_each_number_of_workers(tmp_path: Path) -> None:
+    for workers, best in ((25, "pkg"), (50, "fish")):
+        for name in ("kg", "pkg", "fish"):
+            make_run(
+                tmp_path / f"{name}{workers}", grouping=name, workers=workers, offered_load=0.8, latency_max_ms=9.0,
+                latency_p99_ms=7.0, peak_to_mean=1.0 if name == best else 3.0, work_peak_to_mean=None,
+                replication_factor=1.3, replicas=130, state_entries_max=9, **UNMERGED,
+            )  # fmt: skip
+    first, second = verdicts(gather([tmp_path]))
+    assert first.startswith("t: Take pkg for 25 workers: ")
+    assert second.startswith("t: Take fish for 50 workers: ")
+
+
+def test_a_verdict_says_what_merging_takes(tmp_path: Path) -> None:
+    for name, delay in (("kg", 900.0), ("pkg", 40.0)):
+        make_run(
+            tmp_path / name, grouping=name, workers=50, offered_load=0.8, latency_p99_ms=7.0, latency_max_ms=9.0,
+            peak_to_mean=1.0, work_peak_to_mean=1.0, replication_factor=1.3, replicas=130, state_entries_max=9,
+            aggregator_utilization_max=0.5, result_delay_ms_mean=delay / 4, result_delay_ms_p99=delay,
+        )  # fmt: skip
+    (line,) = verdicts(gather([tmp_path]))
+    assert line.startswith("t: Take pkg for 50 workers: ")
+    assert line.endswith(
+        "; its partial results keep the busiest aggregator 50 % busy, and a result is complete 10 ms after its "
+        "window's end (p99 40 ms; kg: 225 ms, p99 900 ms)."
+    )
 
 
 def test_a_page_has_the_title_that_is_given(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from streamgroup.ingest import from_dataframe
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.spark import connect
-from streamgroup.spark.errors import errors_as_text
+from streamgroup.spark.errors_from_tasks import errors_as_text
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import existing_session, open_session

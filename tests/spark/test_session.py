@@ -14,10 +14,11 @@ from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.storage.process_tag import owner_is_alive
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.spark import errors as spark_errors
 from streamgroup.spark.count_finished_tasks import finished_tasks
-from streamgroup.spark.driver_log import log_tail, log_text
+from streamgroup.spark.errors_from_tasks import error_in_text, errors_as_text
+from streamgroup.spark.explain_failure import cause_in_text, summary_line
 from streamgroup.spark.find_java_and_spark import find_java
+from streamgroup.spark.read_driver_log import log_tail, log_text
 
 
 def fake_java(folder: Path, version: str) -> None:
@@ -63,16 +64,16 @@ def test_a_java_home_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_errors_cross_from_a_task() -> None:
     def carry() -> None:
-        with spark_errors.errors_as_text():
+        with errors_as_text():
             raise DataError("file x: 'quoted\nlines' and\ttabs", "mend é it")
 
     with pytest.raises(RuntimeError) as caught:
         carry()
-    told = spark_errors.error_in_text(f"py4j: ...\n  File\nRuntimeError: {caught.value}\n\n\tat org.apache...\n")
+    told = error_in_text(f"py4j: ...\n  File\nRuntimeError: {caught.value}\n\n\tat org.apache...\n")
     assert isinstance(told, DataError)
     assert (told.message, told.hint) == ("file x: 'quoted\nlines' and\ttabs", "mend é it")
-    assert spark_errors.error_in_text("java.lang.Whatever") is None
-    assert spark_errors.summary_line("An error\nValueError: x is y\n") == "ValueError: x is y"
+    assert error_in_text("java.lang.Whatever") is None
+    assert summary_line("An error\nValueError: x is y\n") == "ValueError: x is y"
 
 
 @pytest.mark.parametrize("master", ["nonsense", "local[0]", "spark://", "local[2]x", "local-cluster[2]"])
@@ -93,10 +94,10 @@ def test_memory_that_spark_does_not_start_with() -> None:
 
 def test_what_failed_around_spark_is_told() -> None:
     log = "WARN x\nERROR StandaloneSchedulerBackend: All masters are unresponsive! Giving up.\n"
-    told = spark_errors.cause_in_text(log)
+    told = cause_in_text(log)
     assert told is not None
     assert "the master does not answer" in told.message
-    assert spark_errors.cause_in_text("nothing known") is None
+    assert cause_in_text("nothing known") is None
 
 
 def test_sessions_one_after_the_other_in_one_process(tmp_path: Path) -> None:
@@ -253,7 +254,7 @@ def test_progress_is_read_from_what_the_jvm_prints(tmp_path: Path) -> None:
 def test_what_spark_says_is_shown_without_passwords(tmp_path: Path) -> None:
     said = "java.io.IOException: s3a://KEY:s3cret@bucket/x?token=s3cret: no such bucket"
     shown = "java.io.IOException: s3a://KEY:***@bucket/x?token=***"
-    assert spark_errors.summary_line(said).startswith(shown)
+    assert summary_line(said).startswith(shown)
     (tmp_path / "log").write_text(said)
     assert shown in (log_tail(tmp_path / "log") or "")
 

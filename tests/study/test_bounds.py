@@ -12,7 +12,16 @@ import streamgroup as sg
 from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.study.bounds.evaluate_statements import Bounds
-from streamgroup.study.bounds.families import balance, d_choices, dstream, dynamic_kg, memory, posg, ring, shuffle
+from streamgroup.study.bounds.families import (
+    balance,
+    d_choices,
+    dstream,
+    dynamic_kg,
+    memory,
+    posg,
+    remapped_keys,
+    shuffle,
+)
 from streamgroup.study.bounds.key_frequencies import KeyStream, of_law
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
@@ -185,7 +194,7 @@ def test_synopsis_size_agrees_with_all_vectors(share: float, p: float, bits: int
 
 def test_shares_that_move_by_remainder_agree_with_the_twin() -> None:
     for n in range(1, 12):
-        found = {one.name: one.value for one in ring.statements(Question(keys_of([1]), n, 1))}
+        found = {one.name: one.value for one in remapped_keys.statements(Question(keys_of([1]), n, 1))}
         assert found["modulo_join_share"] == float(naive.moved(n, n + 1))
         if n > 1:
             assert found["modulo_leave_share"] == float(naive.moved(n, n - 1))

@@ -12,6 +12,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run_cost
 from streamgroup.study.dry_run import dry_run
 from streamgroup.study.replay_run import run_to_directory
+from streamgroup.study.sweep.compile_in_background import note_of_compiling
 from tests.traces_by_hand import write_trace
 
 PLAIN = ReplayOptions("kg", 4, arrivals="utilization=0.5")
@@ -144,8 +145,8 @@ def test_time_by_what_slows_a_run_down(path: Path, tmp_path: Path) -> None:
     assert logged["log_on_disk_mb"] == pytest.approx(0.017)
     changing = dataclasses.replace(PLAIN, leave=("50%",), workers=5)
     once, twice = (dry_run(path, changing, baseline=both)["time_s"] for both in (False, True))
-    assert once == 1000 / speeds["fast"]
-    assert twice == 2000 / speeds["fast"]
+    assert once == run_cost.START_S + 1000 / speeds["fast"]
+    assert twice == run_cost.START_S + 2000 / speeds["fast"]
 
 
 def test_a_grouping_that_listens_takes_its_time(path: Path) -> None:
@@ -200,3 +201,18 @@ def test_an_output_that_exists_is_refused_and_nothing_is_written(path: Path, tmp
         dry_run(path, PLAIN, tmp_path / "taken")
     dry_run(path, PLAIN, tmp_path / "new" / "run", log=True)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["t", "taken"]
+
+
+def test_what_is_not_compiled_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
+    runs = [ReplayOptions(grouping=text, workers=4) for text in ("kg", "pkg", "kg")]
+    note = note_of_compiling(runs)
+    assert note is not None
+    assert note.startswith("not compiled yet: kg, pkg; ")
+    # As compiling leaves it.
+    (tmp_path / "compiled" / "of-some-sources").mkdir()
+    (tmp_path / "compiled" / "of-some-sources" / "choose.choose_block_kg-1.py311.nbi").touch()
+    left = note_of_compiling(runs)
+    assert left is not None
+    assert left.startswith("not compiled yet: pkg; ")
+    assert note_of_compiling(runs[:1]) is None

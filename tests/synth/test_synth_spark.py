@@ -20,9 +20,9 @@ from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.pipeline.arrow_blocks import block
-from streamgroup.ingest.pipeline.stop_threads import check_stopped
 from streamgroup.ingest.pipeline.write_parts import check_visible
 from streamgroup.ingest.runners.local_runner import LocalRunner
+from streamgroup.ingest.runners.stop_threads import check_stopped
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
 from streamgroup.synth import generate_trace

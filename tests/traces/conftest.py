@@ -14,7 +14,7 @@ from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.hash_and_show_keys import hash_keys, not_utf8
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import write_keys
+from streamgroup.traces.write_trace_files import write_keys
 from tests.traces_by_hand import write_tuples
 
 

@@ -13,7 +13,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.layout import REJECTS_SCHEMA
-from streamgroup.traces.write_parquet_parts import write_rejects
+from streamgroup.traces.write_trace_files import write_rejects
 
 Make = Callable[..., Path]
 ROWS = [(1, b"b"), (2, b"a"), (2, b"b"), (9, None), (9, b"\xff")]

@@ -57,6 +57,9 @@ class Options(Conditions):
     arrivals: Annotated[str, as_replay("arrivals")] = DEFAULTS.arrivals
     capacity: Annotated[str | None, as_replay("capacity")] = None
     seed: Annotated[int, as_replay("seed")] = DEFAULTS.seed
+    aggregate_every: Annotated[str | None, as_replay("aggregate_every")] = None
+    aggregators: Annotated[int | None, as_replay("aggregators")] = None
+    aggregator_service: Annotated[str | None, as_replay("aggregator_service")] = None
 
 
 def run(console: Console, options: Options) -> None:

@@ -118,7 +118,7 @@ def _about(module: Any) -> str:
 
 def _choices(name: str, field: Any) -> str | None:
     """Name what a parameter may be, where it is one of a few words, a share or a time."""
-    from streamgroup.groupings.detectors.protocol import DETECTORS
+    from streamgroup.groupings._detector_parameter import DETECTORS
     from streamgroup.groupings.protocol import Described
 
     if name == "detector":

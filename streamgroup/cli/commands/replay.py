@@ -145,11 +145,14 @@ def print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> 
     """Print what would be simulated; of several things of one name, each is a line for people."""
     from streamgroup.api.make_options import made_options
     from streamgroup.study.dry_run import dry_run
+    from streamgroup.study.sweep.compile_in_background import note_of_compiling
 
+    made = made_options(options.grouping[0], options.workers, given)
     plan = dry_run(
-        options.trace, made_options(options.grouping[0], options.workers, given), options.output,
-        log=options.log, overwrite=options.overwrite, baseline=options.baseline,
-    )  # fmt: skip
+        options.trace, made, options.output, log=options.log, overwrite=options.overwrite, baseline=options.baseline
+    )
+    if note := note_of_compiling([made]):
+        console.note(note)
     if console.form in PEOPLE:
         console.rows([row for name in plan for row in _lines(name, plan[name])])
     else:

@@ -161,6 +161,7 @@ def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) ->
     from streamgroup.api.option_texts import spark_values
     from streamgroup.api.studies import planned_sweep
     from streamgroup.study.sweep.cells_in_threads import at_once, default_jobs
+    from streamgroup.study.sweep.compile_in_background import note_of_compiling
     from streamgroup.study.sweep.plan_sweep import spark_of
     from streamgroup.study.sweep.schedule import makespan, plan_tasks, with_keys_checked
 
@@ -189,6 +190,8 @@ def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) ->
         f"{len(cells)} cells, {len(reused)} reused, {len(cells) - len(reused)} to run: "
         f"about {makespan(left, together):.3g} s with {together} at once"
     )
+    if uncompiled := note_of_compiling([task.cell.options for task in left]):
+        console.note(uncompiled)
     people = console.form in PEOPLE
     kept = [name for name in rows[0] if not people or name in ("trace", "grouping", "workers") or _varies(rows, name)]
     console.rows(rows, [name for name in kept if not people or name != "cell"])

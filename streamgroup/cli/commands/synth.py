@@ -49,7 +49,7 @@ def group(name: str) -> typer.Typer:
 
 
 def _own(generator: str) -> Own:
-    from streamgroup.synth.generator_params import PARAMS
+    from streamgroup.synth.params_of_all_generators import PARAMS
 
     return flags_of(PARAMS.get(generator) or load(GENERATORS, generator, "generator").Params)
 

@@ -30,7 +30,7 @@ _LOOK_S = 1.0
 def _tasks() -> Any:
     """Import the tasks, which cannot be imported as they are where PyFlink runs them."""
     with builtin_print():
-        return importlib.import_module("streamgroup.engine_runs.flink.source_and_worker_tasks")
+        return importlib.import_module("streamgroup.engine_runs.flink.source_and_worker_without_flink")
 
 
 def _job(directory: str) -> Any:

@@ -31,7 +31,7 @@ from streamgroup.engine_runs.spark_streaming.query_columns import READ
 from streamgroup.engine_runs.spark_streaming.worker_reports import reports_of, rows_for_sources
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.grouping_selection import select
-from streamgroup.study.replay_run import code_of, outside_code
+from streamgroup.study.make_run_record import code_of, outside_code
 from streamgroup.study.run_option_columns import readable
 
 __all__ = ["WARM_UPS", "Checkpoint", "belongings", "file_name", "opened"]

@@ -16,7 +16,7 @@ from streamgroup.engine_runs.spark_streaming.query_columns import READ, no_tuple
 from streamgroup.engine_runs.spark_streaming.worker_reports import choice_times, take_in, tuples_of
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.online.saved_state import restore, save
-from streamgroup.spark.errors import errors_as_text
+from streamgroup.spark.errors_from_tasks import errors_as_text
 
 __all__ = ["SourceOperator"]
 

@@ -11,7 +11,8 @@ import pandas as pd
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from streamgroup.engine_runs.worker_task import WorkerJob, serve_tuples, wake_promptly
+from streamgroup.engine_runs.precise_waits import wake_promptly
+from streamgroup.engine_runs.worker_task import WorkerJob, serve_tuples
 
 __all__ = ["COUNTS", "WorkerOperator"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import zstandard
 
 from streamgroup.base.storage.storage_path import locate
-from streamgroup.ingest.pipeline.stop_threads import check_stopped
+from streamgroup.ingest.runners.stop_threads import check_stopped
 
 __all__ = [
     "MAGIC_BYTES",

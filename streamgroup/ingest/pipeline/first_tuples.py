@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.ingest.pipeline.arrow_blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.sort_tuples import count_once, sortable_numbers
+from streamgroup.ingest.pipeline.count_late_rows import count_once
+from streamgroup.ingest.pipeline.sort_tuples import sortable_numbers
 from streamgroup.ingest.pipeline.tuple_segments import (
     CARRIED,
     MarkedRows,

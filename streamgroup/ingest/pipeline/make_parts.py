@@ -6,13 +6,13 @@ from typing import NamedTuple
 from streamgroup.base.errors import RunError
 from streamgroup.base.storage.output_on_disk_or_object_store import remove_old
 from streamgroup.base.storage.storage_path import StoragePath
-from streamgroup.ingest.pipeline import apply_key_ids, key_ids_by_frequency, sort_tuples, write_parts
+from streamgroup.ingest.pipeline import count_late_rows, key_ids_by_frequency, order_segments, sort_tuples, write_parts
 from streamgroup.ingest.pipeline.arrow_blocks import Row
 from streamgroup.ingest.pipeline.first_tuples import cut_head
 from streamgroup.ingest.pipeline.tuple_segments import CHANGED, Segment
 from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.traces import layout
-from streamgroup.traces.write_parquet_parts import PartStats, join_stats
+from streamgroup.traces.write_trace_files import PartStats, join_stats
 
 __all__ = ["Made", "Rejects", "Wanted", "make_parts"]
 
@@ -52,13 +52,13 @@ def make_parts(
 ) -> Made:
     """Write the parts of a trace from a kept frame of segments."""
     ordered, first, read, given = wanted.ordered, wanted.first, frame, segments
-    in_order = sort_tuples.in_order(segments) if ordered else None
+    in_order = count_late_rows.in_order(segments) if ordered else None
     cut_to_head = first is not None and first < sum(segment.tuples for segment in segments)
     late: list[Row] = []
     if cut_to_head:
         assert first is not None
         if in_order is False:
-            late = runner.run(partial(sort_tuples.late_rows, frame, segments), 1, "checking the order")
+            late = runner.run(partial(count_late_rows.late_rows, frame, segments), 1, "checking the order")
         cutting = partial(cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
     borders = key_ids_by_frequency.choose_key_ranges(segments, runner.parallelism)
@@ -67,15 +67,15 @@ def make_parts(
     ).keep()
     found = runner.run(lambda: key_ids_by_frequency.assign_ids(ranks), len(borders) + 1, "ranking keys")
     counts_late = in_order is False and not cut_to_head
-    groups = apply_key_ids.group_segments(
-        segments, runner.parallelism, sort_tuples.latest_before(segments) if counts_late else {}
+    groups = order_segments.group_segments(
+        segments, runner.parallelism, count_late_rows.latest_before(segments) if counts_late else {}
     )
     total = sum(segment.tuples for segment in segments)
     part_ranges = [(0, min(layout.PART_ROWS, total - start)) for start in range(0, total, layout.PART_ROWS)]
     if in_order or len(part_ranges) == 1:
-        tuple_parts = apply_key_ids.in_input_order(frame, ranks, found.ids, groups)
+        tuple_parts = order_segments.in_input_order(frame, ranks, found.ids, groups)
     else:
-        in_segments = apply_key_ids.sorted_segments(frame, ranks, found.ids, groups).keep()
+        in_segments = order_segments.sorted_segments(frame, ranks, found.ids, groups).keep()
         tasks = max(group.task for group in groups.values()) + 1
         of_segments = runner.run(lambda: in_segments.stats("samples", "late"), tasks, "sorting")
         late += of_segments
@@ -101,4 +101,6 @@ def make_parts(
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
         raise RunError(what, CHANGED)
     kept = sum(segment.rows for segment in segments)
-    return Made(stats, found.keys, found.top, kept, in_order, sort_tuples.count_late(given, late) if ordered else None)
+    return Made(
+        stats, found.keys, found.top, kept, in_order, count_late_rows.count_late(given, late) if ordered else None
+    )

@@ -15,7 +15,7 @@ from streamgroup.ingest.files.compression import open_raw
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.arrow_blocks import Row, block
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.pipeline.expand_rows import Tuples
 from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split

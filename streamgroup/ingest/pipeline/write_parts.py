@@ -14,13 +14,13 @@ from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.ingest.pipeline.arrow_blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.key_ids_by_frequency import Ids
 from streamgroup.ingest.pipeline.sort_tuples import sort_order
-from streamgroup.ingest.pipeline.stop_threads import check_stopped
 from streamgroup.ingest.pipeline.tuple_segments import CARRIED
 from streamgroup.ingest.runners.protocol import Frame
+from streamgroup.ingest.runners.stop_threads import check_stopped
 from streamgroup.traces import layout
 from streamgroup.traces.read_parts import list_parts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import PartStats, write_keys_part, write_part, write_rejects
+from streamgroup.traces.write_trace_files import PartStats, write_keys_part, write_part, write_rejects
 
 __all__ = ["Output", "RejectsOf", "check_visible", "read_part_stats", "send_keys", "send_rejects", "write_parts"]
 

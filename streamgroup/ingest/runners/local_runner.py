@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from streamgroup.base.progress import Progress
 from streamgroup.ingest.pipeline.arrow_blocks import Row, Step, rows_of
-from streamgroup.ingest.pipeline.stop_threads import check_stopped, stop_on
 from streamgroup.ingest.runners.protocol import Frame, T
+from streamgroup.ingest.runners.stop_threads import check_stopped, stop_on
 
 __all__ = ["LocalRunner"]
 

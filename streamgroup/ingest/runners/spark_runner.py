@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from streamgroup.base.progress import Progress
 from streamgroup.ingest.pipeline.arrow_blocks import BLOCKS, Row, Step, ddl, rows_of
-from streamgroup.ingest.pipeline.stop_threads import Stopped
 from streamgroup.ingest.runners.protocol import Frame, T
-from streamgroup.spark.errors import errors_as_text
+from streamgroup.ingest.runners.stop_threads import Stopped
+from streamgroup.spark.errors_from_tasks import errors_as_text
 from streamgroup.spark.session import Session
 from streamgroup.spark.uninterrupted_calls import complete
 

@@ -15,7 +15,7 @@ from streamgroup.ingest.make_reader import make_reader, with_option_files
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.column_list_text import NO_TIME
 from streamgroup.ingest.pipeline.arrow_blocks import Row
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
 from streamgroup.ingest.runners.protocol import Frame, Runner

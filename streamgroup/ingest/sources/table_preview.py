@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.explain_rejected_rows import reject_text
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.preview import ROWS, PreviewRow, head_rows
 from streamgroup.ingest.sources.canonical_columns import prepare
 from streamgroup.ingest.sources.table_batches import Column, batches

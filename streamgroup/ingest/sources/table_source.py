@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from streamgroup.base.redaction import shown_url, without_secrets
 from streamgroup.ingest.pipeline.arrow_blocks import Row
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.pipeline.read_splits import blocks_of
 from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.ingest.runners.spark_runner import SparkRunner

@@ -9,7 +9,7 @@ from streamgroup.base.errors import DataError, StreamgroupError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.ingest.make_trace import IngestResult, make_trace, staged_trace
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.ingest.sources.canonical_columns import load, prepare, row_error, silent_loggers
 from streamgroup.ingest.sources.table_options import SparkSourceOptions

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY, end_window
-from streamgroup.replay.simulation.chunk_types import DROPPED, LOST, NEVER, Span
 from streamgroup.replay.simulation.optional_array_elements import get
 from streamgroup.replay.simulation.serve import serve_block
+from streamgroup.replay.tuple_arrays import DROPPED, LOST, NEVER, Span
 
 __all__ = [
     "BLOCK",

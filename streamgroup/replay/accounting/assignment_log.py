@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.arrow_numpy import arrow
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
-from streamgroup.replay.simulation.chunk_types import Events
+from streamgroup.replay.tuple_arrays import Events
 
 __all__ = ["SCHEMA", "LogWriter"]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.accounting.outcome import HotKeys
-from streamgroup.replay.simulation.chunk_types import DROPPED, Events
+from streamgroup.replay.tuple_arrays import DROPPED, Events
 
 __all__ = ["Hotness", "follow", "heads"]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.window_ends import WindowRule
-from streamgroup.replay.simulation.chunk_types import Events, each_column
+from streamgroup.replay.tuple_arrays import Events, each_column
 
 __all__ = ["Measuring", "Sink"]
 

@@ -21,8 +21,8 @@ from streamgroup.replay.accounting.outcome import LagTable, WindowTable, WorkerT
 from streamgroup.replay.accounting.replica_sets import touched
 from streamgroup.replay.accounting.window_rows import PERCENTS, WindowRows
 from streamgroup.replay.accounting.worker_lag import Repeats, lag_table, make_room
-from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.simulation.chunk_types import Events, each_column
+from streamgroup.replay.live_workers import Members
+from streamgroup.replay.tuple_arrays import Events, each_column
 
 __all__ = ["NEVER_AGAIN", "Accounting", "Recorder", "Totals"]
 

@@ -11,8 +11,8 @@ from streamgroup.replay.accounting.outcome import Aggregation, AppResults, TreeT
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.accounting.tuple_trees import Trees
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.simulation.chunk_types import DROPPED, Events
-from streamgroup.replay.stages.aggregation_stage import Merging
+from streamgroup.replay.stages.partials_to_aggregators_and_app import Merging
+from streamgroup.replay.tuple_arrays import DROPPED, Events
 
 __all__ = ["Results", "Takers"]
 

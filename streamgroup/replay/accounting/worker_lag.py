@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.account import LAG_CELLS, Lag, Meters
 from streamgroup.replay.accounting.outcome import LagTable
-from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.simulation.chunk_types import DROPPED, Events
+from streamgroup.replay.live_workers import Members
+from streamgroup.replay.tuple_arrays import DROPPED, Events
 
 __all__ = ["Repeats", "lag_table", "make_room"]
 

@@ -11,8 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.key_worker_pairs import place_of
-from streamgroup.replay.simulation.chunk_types import Records, make_records
 from streamgroup.replay.simulation.event_state import grown_rows
+from streamgroup.replay.tuple_arrays import Records, make_records
 
 __all__ = [
     "ACTS",

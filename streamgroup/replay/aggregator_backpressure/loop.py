@@ -27,7 +27,6 @@ from streamgroup.replay.aggregator_backpressure.gather_partial_results import (
 )
 from streamgroup.replay.aggregator_backpressure.send_partial_results import FULL_POOLS, give_place, send
 from streamgroup.replay.simulation.choose import Sources, choose_one, report
-from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Events
 from streamgroup.replay.simulation.event_loop import (
     DONE,
     FULL_EVENTS,
@@ -52,9 +51,11 @@ from streamgroup.replay.simulation.event_state import (
 )
 from streamgroup.replay.simulation.keys_held_by_workers import hold
 from streamgroup.replay.simulation.optional_array_elements import get, put
+from streamgroup.replay.simulation.read_ahead_buffer import Stream
 from streamgroup.replay.simulation.serve import Workers, serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
-from streamgroup.replay.simulation.unsent_tuples import Stream, set_turn
+from streamgroup.replay.simulation.turns_of_sources import set_turn
+from streamgroup.replay.tuple_arrays import MAX_TIME_NS, NEVER, Events
 
 __all__ = ["Job", "simulate"]
 

@@ -15,11 +15,11 @@ from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_lea
 from streamgroup.replay.aggregator_backpressure.gather_partial_results import STARTS, free_part, free_row, push_active
 from streamgroup.replay.simulation.choose import Sources, choose_one
 from streamgroup.replay.simulation.choose_and_serve import deliver_due, follow
-from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Records, make_records
 from streamgroup.replay.simulation.event_loop import CHANGE, DONE
 from streamgroup.replay.simulation.event_state import block
 from streamgroup.replay.simulation.optional_array_elements import get
 from streamgroup.replay.simulation.tuples_in_flight import InFlight
+from streamgroup.replay.tuple_arrays import MAX_TIME_NS, NEVER, Records, make_records
 
 __all__ = [
     "FULL_FLIGHT",

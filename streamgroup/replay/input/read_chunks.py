@@ -4,8 +4,9 @@ from collections.abc import Generator
 
 from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceFactorRule, SourceRule
-from streamgroup.replay.scenario.open_loop_schedule import make_arrivals
+from streamgroup.replay.input.make_arrivals import make_arrivals
+from streamgroup.replay.input.prefetch import ChunkReader, Ready
+from streamgroup.replay.input.source_and_cost_of_tuples import CostRule, SourceFactorRule, SourceRule
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.scenario.seeds_used import is_stream_drawn
 from streamgroup.traces.trace import Trace

@@ -15,14 +15,20 @@ from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.online.compiled_decision import FULL, Bound, Entry
 from streamgroup.replay.online.context_of_keys import ContextRule
 from streamgroup.replay.online.deliver_finished_tuples import Finishes, deliver_block
+from streamgroup.replay.online.grow_state_for_new_keys import (
+    find_key_rows,
+    grown_state,
+    own_rows,
+    put_rows,
+    without_limit,
+)
 from streamgroup.replay.online.known_keys import KnownKeys
-from streamgroup.replay.online.state_rows_by_key import find_key_rows, grown_state, own_rows, put_rows, without_limit
 from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_driven import frozen
-from streamgroup.replay.simulation.chunk_types import Choices, Chunk, Span
+from streamgroup.replay.tuple_arrays import Choices, Chunk, Span
 
 __all__ = ["Decided", "Decider"]
 

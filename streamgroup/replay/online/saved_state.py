@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.online.decider import Decider
-from streamgroup.replay.online.state_rows_by_key import is_cache, leaves, replaced
+from streamgroup.replay.online.state_fields import is_cache, leaves, replaced
 
 __all__ = ["restore", "save"]
 

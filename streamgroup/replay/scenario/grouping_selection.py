@@ -13,7 +13,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.groupings.detectors.protocol import with_detector
+from streamgroup.groupings._detector_parameter import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.scenario.grouping_text import split_label, split_text
 from streamgroup.replay.scenario.import_user_code import import_file

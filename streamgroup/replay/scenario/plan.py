@@ -19,9 +19,11 @@ from streamgroup.cluster.worker_speeds import Speeds, make_speeds
 from streamgroup.engines.keys.typed_key_values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.window_ends import WindowRule
-from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
-from streamgroup.replay.scenario.aggregator_plan import AggregatorPlan, check_holding_back, plan_aggregators
+from streamgroup.replay.aggregator_backpressure.unsupported_options import check_holding_back
+from streamgroup.replay.input.arrivals import MAX_NS
+from streamgroup.replay.scenario.aggregator_plan import AggregatorPlan, plan_aggregators
 from streamgroup.replay.scenario.app_selection import AppSelection, plan_app
+from streamgroup.replay.scenario.arrivals_option import SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model

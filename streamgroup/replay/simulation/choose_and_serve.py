@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, choose_one, report, see
-from streamgroup.replay.simulation.chunk_types import LOST, MAX_TIME_NS
 from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
 from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import occupy, serve_one
+from streamgroup.replay.tuple_arrays import LOST, MAX_TIME_NS
 
 __all__ = ["FULL_QUEUE", "TOO_LATE", "Feedback", "deliver_due", "feedback_block", "follow"]
 

@@ -11,12 +11,15 @@ from streamgroup.base.errors import DataError, RunError
 from streamgroup.replay.accounting import account
 from streamgroup.replay.accounting.recorder import Accounting, Recorder
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.live_workers import Members
 from streamgroup.replay.running_grouping import RunningGrouping
-from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
 from streamgroup.replay.simulation.choose_and_serve import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
-from streamgroup.replay.simulation.chunk_types import (
+from streamgroup.replay.simulation.keys_held_by_workers import Held
+from streamgroup.replay.simulation.serve import Workers
+from streamgroup.replay.simulation.source_server import Servers
+from streamgroup.replay.tuple_arrays import (
     NEVER,
     Choices,
     Chunk,
@@ -25,9 +28,6 @@ from streamgroup.replay.simulation.chunk_types import (
     Span,
     each_column,
 )
-from streamgroup.replay.simulation.keys_held_by_workers import Held
-from streamgroup.replay.simulation.serve import Workers
-from streamgroup.replay.simulation.source_server import Servers
 
 __all__ = ["Edge", "FeedForward", "Setup", "frozen", "no_worker", "too_late"]
 

@@ -12,13 +12,14 @@ from streamgroup.kernels.call_kernel import interpreted
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation import event_loop, source_server, tuples_lost_with_workers
 from streamgroup.replay.simulation import event_state as states
-from streamgroup.replay.simulation import unsent_tuples as streams
+from streamgroup.replay.simulation import read_ahead_buffer as streams
 from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker, too_late
-from streamgroup.replay.simulation.chunk_types import NEVER, OPEN, Chunk, Events, each_column
 from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.serve import Workers
 from streamgroup.replay.simulation.sources_never_blocked import are_alone, send_served
+from streamgroup.replay.simulation.turns_of_sources import turn_all
+from streamgroup.replay.tuple_arrays import NEVER, OPEN, Chunk, Events, each_column
 
 __all__ = ["EventDriven", "Queues", "Taker"]
 
@@ -68,7 +69,7 @@ class EventDriven:
         arrived: Callable[[int], int] | None = None,
     ) -> None:
         function, grouping, edge, members, recorder = setup
-        self._load_stream, self._turn_all = function(streams.load), function(streams.turn_all)
+        self._load_stream, self._turn_all = function(streams.load), function(turn_all)
         self._first_open, self._drop_rejected = (
             function(tuples_lost_with_workers.first_open),
             function(tuples_lost_with_workers.drop_rejected),

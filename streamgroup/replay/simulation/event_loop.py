@@ -16,7 +16,6 @@ from numba.extending import register_jitable
 
 from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.simulation.choose import choose_one, report, see
-from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.event_state import (
     block,
     certain,
@@ -31,7 +30,8 @@ from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.tuples_lost_with_workers import drop_rejected, reject, take_back
-from streamgroup.replay.simulation.unsent_tuples import set_turn, turn_all
+from streamgroup.replay.simulation.turns_of_sources import set_turn, turn_all
+from streamgroup.replay.tuple_arrays import MAX_TIME_NS, NEVER
 
 __all__ = [
     "CHANGE",

@@ -11,8 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament_tree import leaves, make_tournament
-from streamgroup.replay.simulation.chunk_types import NEVER, Records, make_records
 from streamgroup.replay.simulation.source_server import SERVER_FIELDS, Servers
+from streamgroup.replay.tuple_arrays import NEVER, Records, make_records
 
 __all__ = [
     "Model",

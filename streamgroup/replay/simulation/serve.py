@@ -7,9 +7,9 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.replay.simulation.chunk_types import LOST, MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.keys_held_by_workers import hold, slowness
 from streamgroup.replay.simulation.optional_array_elements import get, put
+from streamgroup.replay.tuple_arrays import LOST, MAX_TIME_NS, NEVER
 
 __all__ = ["Workers", "occupy", "serve_block", "serve_one"]
 

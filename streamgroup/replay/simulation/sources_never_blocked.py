@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from streamgroup.replay.simulation.choose import choose_one, report, see
-from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.event_loop import (
     DONE,
     FULL_EVENTS,
@@ -25,7 +24,8 @@ from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowne
 from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import account_service
-from streamgroup.replay.simulation.unsent_tuples import set_turn
+from streamgroup.replay.simulation.turns_of_sources import set_turn
+from streamgroup.replay.tuple_arrays import MAX_TIME_NS, NEVER
 
 __all__ = ["are_alone", "send_served"]
 

@@ -15,7 +15,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf
-from streamgroup.replay.simulation.chunk_types import NEVER, Records, make_records
+from streamgroup.replay.tuple_arrays import NEVER, Records, make_records
 
 __all__ = ["InFlight", "deliver", "grown", "is_crowded", "is_full", "make_in_flight", "push"]
 

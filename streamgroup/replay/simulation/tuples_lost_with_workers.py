@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from streamgroup.kernels.ordered.tournament_tree import set_leaf
-from streamgroup.replay.simulation.chunk_types import DROPPED, LOST, NEVER, OPEN
 from streamgroup.replay.simulation.event_state import certain, free, give_back, note_sent, open_source, place_of
+from streamgroup.replay.tuple_arrays import DROPPED, LOST, NEVER, OPEN
 
 __all__ = ["crash", "drop_rejected", "first_open", "lose", "reject", "settle", "take_back", "unblock_sources"]
 

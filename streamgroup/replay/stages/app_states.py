@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.replay.scenario.app_selection import AppSelection, blamed
-from streamgroup.replay.stages.app_kernels import jitted, kernels
+from streamgroup.replay.stages.compile_app_loops import jitted, kernels
 
 __all__ = ["States", "joined", "make_states", "mixed_results"]
 

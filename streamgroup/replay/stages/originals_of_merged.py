@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
-from streamgroup.replay.simulation.chunk_types import OPEN, Events, each_column
 from streamgroup.replay.stages.combiner import Members
+from streamgroup.replay.tuple_arrays import OPEN, Events, each_column
 
 __all__ = ["Originals"]
 

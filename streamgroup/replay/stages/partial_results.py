@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.key_worker_pairs import place_of
 from streamgroup.replay.accounting.window_ends import WindowRule
-from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.optional_array_elements import put
+from streamgroup.replay.tuple_arrays import NEVER
 
 __all__ = ["PartialResults", "Partials", "window_ends"]
 

@@ -25,7 +25,7 @@ from streamgroup.study.advise.least_workers import MORE_WORKERS, LeastWorkers
 from streamgroup.study.advise.measure_candidates import SEGMENTS, WARMUP, Sample
 from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule, Targets, meets
-from streamgroup.study.run_cost import TUPLES_PER_S
+from streamgroup.study.run_cost import TUPLES_PER_S, receives_feedback
 from streamgroup.study.run_option_columns import readable
 
 __all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
@@ -34,7 +34,7 @@ __all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
 _SHARED = [
     field.name for field in dataclasses.fields(ReplayOptions)
     if field.name not in {
-        "grouping", "workers", "window", "warmup", "hot_threshold", "top_keys", "aggregate_every", "max_pending",
+        "grouping", "workers", "window", "warmup", "hot_threshold", "top_keys", "max_pending",
         "slowdown_at", "join", "leave", "crash", "redeliver",
     }
 ]  # fmt: skip
@@ -158,7 +158,8 @@ def headline(advice: Advice) -> str:
                 f"; {enough} are needed at least" if enough else ""
             )
         else:
-            what = f"each leaves a worker with more than it can do, at {percent(load)} of what all can"
+            who = "a worker" if advice.offered.options.aggregators is None else "a worker or an aggregator"
+            what = f"each leaves {who} with more than it can do, at {percent(load)} of what all workers can"
         return f"No grouping keeps up: {what}. The best of them is {name}."
     if choice.rule == "nearest":
         return f"No grouping meets the target with {count(workers)}. The nearest is {name}."
@@ -211,8 +212,9 @@ def _no_need(advice: Advice) -> str:
     kg, best = advice.kg, advice.best
     if best is None or best.grouping == kg.grouping:
         return f"It keeps {kg.replicas:,} state entries, one a key, and nothing has to be merged. {_rule(advice)}"
+    least = _what_is_compared(advice)
     return (
-        f"It keeps {kg.replicas:,} state entries, one a key; {best.grouping}, with the least p99 "
+        f"It keeps {kg.replicas:,} state entries, one a key; {best.grouping}, with the least {least} "
         f"({short(best.latency_p99_ms)} ms, maximum {short(best.latency_max_ms)} ms), {best.replicas:,}. "
         f"{_rule(advice)}"
     )
@@ -220,16 +222,22 @@ def _no_need(advice: Advice) -> str:
 
 def _rule(advice: Advice) -> str:
     best = advice.best
-    least = "" if best is None else f"{best.grouping}, {short(best.latency_p99_high_ms)} ms in its worst segment"
+    p99 = _what_is_compared(advice)
+    where = " in its worst segment" if advice.offered.options.aggregators is None else ""
+    least = "" if best is None else f"{best.grouping}, {short(best.compared_ms)} ms{where}"
     even = f"of the groupings within {NEAR_LOAD} times the smallest maximum load"
     return {
-        "compromise": f"Rule: {even} and {NEAR} times the smallest p99, the one with the least state. "
-        f"Smallest p99: {least}.",
+        "compromise": f"Rule: {even} and {NEAR} times the smallest {p99}, the one with the least state. "
+        f"Smallest {p99}: {least}.",
         "least state": "Rule: the least state of those that meet the target.",
-        "least latency": "Rule: the least p99 of those that meet the target.",
-        "nearest": f"Rule: the grouping that misses the target by the least factor. Smallest p99: {least}.",
+        "least latency": f"Rule: the least {p99} of those that meet the target.",
+        "nearest": f"Rule: the grouping that misses the target by the least factor. Smallest {p99}: {least}.",
         "throughput": f"Rule: {even}, the one with the least state.",
     }[advice.choice.rule]
+
+
+def _what_is_compared(advice: Advice) -> str:
+    return "p99" if advice.offered.options.aggregators is None else "p99 of the results' delay"
 
 
 def compared(advice: Advice) -> list[dict[str, Any]]:
@@ -239,8 +247,9 @@ def compared(advice: Advice) -> list[dict[str, Any]]:
     rows = {row.grouping: row for row in advice.rows}
     # Those asked of which all is known that is known of the others: the first pass may have found too much to go on.
     asked = {select(text).text for text in advice.question.groupings}
+    least = "least p99" if advice.offered.options.aggregators is None else "least delay"
     for role, row in (
-        ("recommended", choice.recommended), ("runner-up", choice.runner_up), ("least p99", advice.best),
+        ("recommended", choice.recommended), ("runner-up", choice.runner_up), (least, advice.best),
         ("key grouping", advice.kg), *(("asked", row) for row in advice.rows if row.grouping in asked),
     ):  # fmt: skip
         if row is not None:
@@ -257,11 +266,15 @@ def _figures(row: Row, rule: Rule) -> dict[str, Any]:
         "by_segment": f"{short(row.latency_p99_low_ms)}..{short(row.latency_p99_high_ms)}",
         "max_ms": row.latency_max_ms,
     }
+    if row.result_delay_p99_ms is not None:
+        latencies["result_p99_ms"] = row.result_delay_p99_ms
+    aggregators = row.aggregator_load_max
     return {
         # Of queues that only grow they would be compared in vain.
         **({} if rule == "throughput" else latencies),
         "peak_to_mean": row.peak_to_mean,
         "fullest_busy": None if row.worker_load_max is None else percent(row.worker_load_max),
+        **({} if aggregators is None else {"aggregator_busy": percent(aggregators)}),
         "state_per_key": row.replication_factor,
         "replicas": row.replicas,
     }
@@ -278,8 +291,19 @@ def remarks(advice: Advice) -> Iterator[str]:
             f"Rule for the number: the least state of the groupings that need at most {MORE_WORKERS:g} times the least "
             "workers of any."
         )
+    if advice.offered.options.aggregators is None and advice.recommended != advice.kg.grouping:
+        yield (
+            "Merging: not simulated; --aggregators A, --aggregator-service TIME and --aggregate-every W say who "
+            "merges, how fast, and how often."
+        )
+    if receives_feedback(select(advice.recommended)):
+        yield (
+            f"Needs: {advice.recommended} chooses by what workers report of the tuples they finished; a job has to "
+            "send that back to its sources."
+        )
     if advice.combined is not None:
-        yield f"Instead: {_combined(*advice.combined, advice.question.targets)}"
+        merged = "" if advice.offered.options.aggregators else " Nothing has to be merged behind the workers."
+        yield f"Instead: {_combined(*advice.combined, advice.question.targets)}{merged}"
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
@@ -293,7 +317,7 @@ def _combined(size: int, row: Row, targets: Targets) -> str:
     text += f"; p99 {short(row.latency_p99_ms)} ms{values_range(row, 'latency_p99', '_ms')}"
     if not meets(row, targets):
         text += ", which misses the target"
-    return f"{text}, if a merged tuple costs what one does. Nothing has to be merged behind the workers."
+    return f"{text}, if a merged tuple costs what one does."
 
 
 def _hot(advice: Advice) -> str:

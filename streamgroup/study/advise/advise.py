@@ -26,7 +26,7 @@ from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.study.replay_run import checked
 from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S
-from streamgroup.study.sweep.precompile import not_compiled
+from streamgroup.study.sweep.compile_in_background import not_compiled
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Advice", "AdviceRequest", "LeastWorkers", "advise"]
@@ -197,7 +197,7 @@ class _Advisor:
             question=self.question,
             choice=choice,
             kg=kg,
-            best=min(fit, key=lambda row: (row.latency_p99_high_ms, row.replication_factor), default=None),
+            best=min(fit, key=lambda row: (row.compared_ms, row.replication_factor), default=None),
             rows=rows,
             roughly=roughly,
             failed=list(self.failed.items()),
@@ -262,7 +262,7 @@ class _Advisor:
         wanted = {place for place, row in enumerate(rows) if row.grouping in {KEY_GROUPING, *asked}}
         if fit := balanced(rows):
             # All others are compared with these two.
-            wanted.add(rows.index(min(fit, key=lambda row: (row.latency_p99_high_ms, row.order))))
+            wanted.add(rows.index(min(fit, key=lambda row: (row.compared_ms, row.order))))
             wanted.add(rows.index(min(fit, key=lambda row: (row.worker_load_max or 0, row.order))))
         remaining = list(rows)
         for _ in range(_LEFT):

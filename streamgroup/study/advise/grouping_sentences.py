@@ -34,7 +34,22 @@ def costs(row: Row, kg: Row | None) -> str:
     replicas, most = ("", "") if kg is None else (f" (kg: {kg.replicas:,})", f" (kg: {kg.state_entries_max:,})")
     return (
         f"It keeps {row.replicas:,} state entries, {row.replication_factor:.4g} a key{replicas}, at most "
-        f"{row.state_entries_max:,} on a worker{most}; what split keys give has to be merged."
+        f"{row.state_entries_max:,} on a worker{most}; {_merging(row, kg)}."
+    )
+
+
+def _merging(row: Row, kg: Row | None) -> str:
+    """Say that partial results have to be merged, and what it takes where that was simulated."""
+    if row.result_delay_mean_ms is None or row.result_delay_p99_ms is None or row.aggregator_load_max is None:
+        return "what split keys give has to be merged"
+    if row.aggregator_load_max > 1:
+        return f"its partial results are {percent(row.aggregator_load_max)} of what the busiest aggregator can do"
+    delay, beside = f"p99 {short(row.result_delay_p99_ms)} ms", ""
+    if kg is not None and kg.result_delay_mean_ms is not None and kg.result_delay_p99_ms is not None:
+        beside = f"; kg: {short(kg.result_delay_mean_ms)} ms, p99 {short(kg.result_delay_p99_ms)} ms"
+    return (
+        f"its partial results keep the busiest aggregator {percent(row.aggregator_load_max)} busy, and a result "
+        f"is complete {short(row.result_delay_mean_ms)} ms after its window's end ({delay}{beside})"
     )
 
 
@@ -52,7 +67,7 @@ def busy(row: Row) -> str:
     """Say how much the most loaded worker and all of them have to do."""
     if row.worker_load_max is None or row.worker_load_mean is None:
         return ""
-    if row.keeps_up:
+    if row.worker_load_max <= 1:
         return f", {percent(row.worker_load_max)} busy (mean {percent(row.worker_load_mean)})"
     return f", {percent(row.worker_load_max)} of what it can do (mean {percent(row.worker_load_mean)})"
 

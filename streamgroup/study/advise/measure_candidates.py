@@ -23,7 +23,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.study.sweep.cells_in_threads import stdout_to_stderr
-from streamgroup.study.sweep.precompile import compile_ahead
+from streamgroup.study.sweep.compile_in_background import compile_ahead
 from streamgroup.traces.trace import Trace
 from streamgroup.traces.trace_segment import take_slice
 
@@ -191,7 +191,25 @@ def row_of(outcomes: Sequence[Outcome], order: int) -> Row:
         replication_factor=factor,
         state_entries_max=max(int(worker.keys.max()) for worker in workers),
         **_ranges([figures for one in outcomes for figures in _segments(one)]),
+        **_merging(outcomes, span),
     )
+
+
+def _merging(outcomes: Sequence[Outcome], span: Fraction) -> dict[str, Any]:
+    """Pool what aggregators did while tuples arrived for `span` ns; nothing where there are none."""
+    found = [one.aggregation for one in outcomes if one.aggregation is not None]
+    results = sum(one.results for one in found)
+    if not results:
+        return {}
+    delays = np.sum([one.delays for one in found], axis=0)
+    bounds = min(one.delay_min_ns for one in found), max(one.delay_max_ns for one in found)
+    p99 = quantile_ns(delays, _P99, *bounds)
+    assert p99 is not None
+    return {
+        "aggregator_load_max": ratio(max(integers(np.sum([one.busy_ns for one in found], axis=0))), span),
+        "result_delay_mean_ms": ratio(sum(one.delay_sum_ns for one in found), results * NS_PER_MS),
+        "result_delay_p99_ms": p99 / NS_PER_MS,
+    }
 
 
 def _lasts(first: int, last: int, tuples: int) -> Fraction:

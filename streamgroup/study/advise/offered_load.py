@@ -11,7 +11,7 @@ import numpy as np
 
 from streamgroup.base.errors import StreamgroupError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
-from streamgroup.replay.input.arrivals import SEARCHED
+from streamgroup.replay.scenario.arrivals_option import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load, trace_span
 from streamgroup.study.dry_run import describe_plan
@@ -131,6 +131,10 @@ def _refuse(options: ReplayOptions) -> None:
         raise UsageError(
             f"--arrivals {options.arrivals} has no rate that workers could keep up with",
             "use rate=R or utilization=RHO",
+        )
+    if options.aggregators is not None and options.aggregate_every is None:
+        raise UsageError(
+            "aggregators merge what workers send, and nothing says how often that is", "add --aggregate-every W"
         )
     if options.when_full == "drop":
         raise UsageError("advise is for workers that serve every tuple, and when_full drops some", "use block")

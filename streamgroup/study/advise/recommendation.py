@@ -22,7 +22,9 @@ class Row:
     Latencies in ms. `worker_load_max` is the work that the most loaded worker gets in a second, in seconds, and
     `worker_load_mean` that of all: above 1 a queue only grows; None where all arrives at one instant. `replicas` are
     the most state entries that a segment made, `state_entries_max` the most on one worker, `replication_factor` (1 or
-    more) those of a key. `order` is the place in the list of groupings that were asked, which decides between equals.
+    more) those of a key. `aggregator_load_max` is the work that the busiest aggregator gets, as for a worker, and
+    `result_delay_mean_ms` and `result_delay_p99_ms` are from the end of a window to a complete result of it: all None
+    without aggregators. `order` is the place in the list of groupings that were asked, which decides between equals.
     """
 
     grouping: str
@@ -42,11 +44,22 @@ class Row:
     replicas: int
     replication_factor: float
     state_entries_max: int
+    aggregator_load_max: float | None = None
+    result_delay_mean_ms: float | None = None
+    result_delay_p99_ms: float | None = None
 
     @property
     def keeps_up(self) -> bool:
-        """Return whether no worker gets more work than it can do, over all that was replayed."""
-        return self.worker_load_max is None or self.worker_load_max <= 1
+        """Return whether no worker or aggregator gets more work than it can do, over all that was replayed."""
+        return all(load is None or load <= 1 for load in (self.worker_load_max, self.aggregator_load_max))
+
+    @property
+    def compared_ms(self) -> float:
+        """Return the 99th percentile that groupings are compared by, in ms: what users of the results wait for.
+
+        It is that of the results' delay where aggregators merge, otherwise that of the worst segment's latencies.
+        """
+        return self.latency_p99_high_ms if self.result_delay_p99_ms is None else self.result_delay_p99_ms
 
 
 @dataclass(frozen=True)
@@ -95,7 +108,9 @@ def balanced(rows: Sequence[Row]) -> list[Row]:
 def choose(rows: Sequence[Row], targets: Targets) -> Choice:
     """Choose among rows, of which there is at least one.
 
-    Latencies are those of the worst segment. Without targets: of those that keep up and whose most loaded worker gets
+    Latencies are those of the worst segment; with aggregators the results' delay stands for them, but for the target,
+    and the most loaded server may be an aggregator.
+    Without targets: of those that keep up and whose most loaded worker gets
     at most NEAR_LOAD times the least that one gets, the least state with a p99 of at most NEAR times the least. With
     targets: of those that meet them, the one with the least state, then the least p99; if only state is limited, the
     one with the least p99, then the least state. If none meets them, the nearest: of those that keep up, the least that
@@ -140,7 +155,7 @@ def _least(rows: Sequence[Row], cost: Callable[[Row], float]) -> Row:
 
 
 def _p99(row: Row) -> float:
-    return row.latency_p99_high_ms
+    return row.compared_ms
 
 
 def _state(row: Row) -> float:
@@ -148,7 +163,7 @@ def _state(row: Row) -> float:
 
 
 def _load(row: Row) -> float:
-    return row.worker_load_max or 0
+    return max(row.worker_load_max or 0, row.aggregator_load_max or 0)
 
 
 def _excess(row: Row, targets: Targets) -> float:

@@ -15,7 +15,7 @@ from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.replay.scenario.grouping_text import split_text
-from streamgroup.synth.generator_params import Zipf
+from streamgroup.synth.params_of_all_generators import Zipf
 from streamgroup.synth.zipf_ranks import LARGEST_TABLE, zipf_weights
 from streamgroup.traces.trace import Trace, open_trace
 

@@ -15,7 +15,7 @@ from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.study.bounds.evaluate_statements import bounds
 from streamgroup.study.claims.values_of_runs import Key, series_of
-from streamgroup.study.replay_run import generator_of
+from streamgroup.study.make_run_record import generator_of
 from streamgroup.study.run_option_columns import OPTION_COLUMNS
 from streamgroup.study.sweep.plan_sweep import PlannedSweep
 from streamgroup.study.sweep.run_sweep import CELLS, SweepResult

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError
 from streamgroup.engines.keys.typed_key_arrays import Keys as TypedKeys
 from streamgroup.replay.accounting.window_ends import WindowRule
-from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
-from streamgroup.replay.scenario.open_loop_schedule import make_arrivals, tuples_before
+from streamgroup.replay.input.make_arrivals import make_arrivals, tuples_before
+from streamgroup.replay.input.prefetch import ChunkReader, Ready
+from streamgroup.replay.input.source_and_cost_of_tuples import CostRule, SourceRule
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.key_destinations import HashDestinations, HashedKeys

@@ -153,7 +153,7 @@ def _mark(record: Mapping[str, Any], run: Path) -> dict[str, str | None]:
     program = " ".join(str(part) for part in (version, code.get("program", "")[:_DIGITS], engine) if part)
     own = str(code.get("grouping") or outside or "")
     files = {**record.get("grouping", {}).get("file_digests", {}), **record.get("option_digests", {})}
-    # Of an application and of the aggregators' grouping, see `replay_run.outside_code`.
+    # Of an application and of the aggregators' grouping, see `make_run_record.outside_code`.
     others = ("app_digest", "aggregator_grouping_digest", "aggregator_grouping_files")
     files |= {name: record[name] for name in others if name in record}
     if files:

@@ -19,7 +19,8 @@ from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
-from streamgroup.study.replay_run import checked, content_digest, files_of, make_run, outside_code, without_changes
+from streamgroup.study.make_run_record import content_digest, files_of, outside_code
+from streamgroup.study.replay_run import checked, make_run, without_changes
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Cell", "CellOutcome", "failed", "make_cell", "run_cell", "simulation_of"]

@@ -16,7 +16,7 @@ from streamgroup.replay.accounting.replica_sets import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.study.sweep.cell import CellOutcome, failed, run_cell
-from streamgroup.study.sweep.precompile import compile_ahead
+from streamgroup.study.sweep.compile_in_background import compile_ahead
 from streamgroup.study.sweep.schedule import Task, longest_first
 
 __all__ = ["Progress", "at_once", "default_jobs", "run_tasks", "stdout_to_stderr"]

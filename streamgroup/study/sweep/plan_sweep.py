@@ -16,9 +16,10 @@ from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.cells_in_threads import at_once, default_jobs, run_tasks
+from streamgroup.study.sweep.cells_of_spec import cells_of, groupings_without_draws
 from streamgroup.study.sweep.run_sweep import Runner, SweepResult, find_cells, run_sweep
 from streamgroup.study.sweep.schedule import Task, longest_first, open_traces, plan_tasks
-from streamgroup.study.sweep.sweep_spec import cells_of, groupings_without_draws, make_spec, read_file
+from streamgroup.study.sweep.sweep_spec import make_spec, read_file
 from streamgroup.study.sweep.synth_traces import synth_traces
 from streamgroup.traces.trace import Trace
 

@@ -24,8 +24,9 @@ from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.study.generator_parameter_columns import generator_columns
+from streamgroup.study.make_run_record import code_of, file_digest, generator_of
 from streamgroup.study.read_run import MARKER, TABLES, table_names
-from streamgroup.study.replay_run import code_of, file_digest, generator_of, named_options, write_run
+from streamgroup.study.replay_run import named_options, write_run
 from streamgroup.study.run_option_columns import readable
 from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.summary_rows import as_table, row_of

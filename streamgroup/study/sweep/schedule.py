@@ -15,7 +15,7 @@ from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.dry_run import describe_plan
 from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.replay_run import checked, without_changes
-from streamgroup.study.run_cost import BASE_MB
+from streamgroup.study.run_cost import BASE_MB, CELL_S, START_S
 from streamgroup.study.sweep.cell import Cell, make_cell, simulation_of
 from streamgroup.study.sweep.estimate_seconds import loop_seconds
 from streamgroup.traces.trace import Trace
@@ -119,8 +119,8 @@ def longest_first(tasks: Sequence[Task]) -> list[Task]:
 
 
 def makespan(tasks: Sequence[Task], jobs: int) -> float:
-    """Estimate the seconds that tasks take, begun in the order of `longest_first` by whichever job is free."""
-    free = [0.0] * jobs
+    """Estimate the seconds until tasks are done that whichever job is free begins in the order of `longest_first`."""
+    free = [START_S] * jobs
     for task in longest_first(tasks):
-        heapq.heapreplace(free, free[0] + task.seconds)
+        heapq.heapreplace(free, free[0] + CELL_S + task.seconds)
     return max(free)

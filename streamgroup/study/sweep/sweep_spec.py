@@ -1,8 +1,7 @@
-"""The specification of a sweep, from flags and a TOML file, and the cells that follow from it."""
+"""The specification of a sweep, from flags and a TOML file."""
 
 import dataclasses
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,29 +16,23 @@ from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.globs import has_magic, matching
 from streamgroup.base.storage.storage_path import locate
 from streamgroup.base.toml import read_toml
-from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
-from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
+from streamgroup.replay.scenario.arrivals_option import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.grouping_selection import default_sources, find_module, select
 from streamgroup.replay.scenario.grouping_text import placed, split_label, split_text
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.study.rate_search import is_searched
 from streamgroup.study.replay_run import check_top_keys
-from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
 from streamgroup.traces import layout
-from streamgroup.traces.trace import Trace
 
-__all__ = ["Spec", "cells_of", "groupings_without_draws", "make_spec", "read_file"]
+__all__ = ["DEFAULTS", "MOST_CELLS", "Spec", "make_spec", "read_file"]
 
 # Options of a replay that a sweep takes several values of, under names of its own or as lists.
 _SWEPT = ("grouping", "workers", "sources", "arrivals", "capacity", "seed")
-_DEFAULTS = ReplayOptions("", 1)
+DEFAULTS = ReplayOptions("", 1)
 _MOST_SEED = 2**63 - 1
-_MOST_CELLS = 100_000
+MOST_CELLS = 100_000
 # Options that name a file, which stands beside the one that names it.
 _FILES = ("key_cost",)
-_CHANGE = "add --join, --leave or --crash"
 
 
 @dataclass(frozen=True)
@@ -190,19 +183,19 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
     if given.get("seed") and given.get("seeds") is not None:
         raise UsageError("--seed and --seeds exclude each other", "give one of them")
     count = given.get("seeds")
-    if count is not None and not 1 <= count <= _MOST_CELLS:
-        raise UsageError(f"--seeds {count} is not between 1 and {_MOST_CELLS}")
+    if count is not None and not 1 <= count <= MOST_CELLS:
+        raise UsageError(f"--seeds {count} is not between 1 and {MOST_CELLS}")
     seeds = (
         range(count)
         if count is not None
-        else whole_numbers(given.get("seed") or [str(_DEFAULTS.seed)], "--seed", 0, _MOST_SEED)
+        else whole_numbers(given.get("seed") or [str(DEFAULTS.seed)], "--seed", 0, _MOST_SEED)
     )
     groupings = [text for given_text in given["groupings"] for text in groupings_of(given_text)]
     for text in groupings:
         select(text)
-    arrivals = arrivals_of(given.get("arrivals") or [_DEFAULTS.arrivals])
+    arrivals = arrivals_of(given.get("arrivals") or [DEFAULTS.arrivals])
     kinds = [parse_arrivals(text).name for text in arrivals]
-    if given.get("max_pending") not in (None, _DEFAULTS.max_pending) and "saturate" not in kinds:
+    if given.get("max_pending") not in (None, DEFAULTS.max_pending) and "saturate" not in kinds:
         raise UsageError("--max-pending is for --arrivals saturate, and there are none", "add --arrivals saturate")
     if given.get("max_p99") is not None and not any(kind in SEARCHED for kind in kinds):
         raise UsageError("--max-p99 is the limit of a search, and there is none", "add --arrivals max")
@@ -223,57 +216,3 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
         baseline=bool(given.get("baseline")),
         options={name: given[name] for name in names if given.get(name) is not None},
     )
-
-
-def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
-    """Return the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
-
-    A cell whose results do not depend on the seed has the first seed only; the others do not count as the same, see
-    `groupings_without_draws`. `traces` are the open ones by path. A baseline is for cells whose workers change.
-    UsageError where there are none of these, for a capacity file that is wrong, and for more than 100,000 cells.
-    """
-    combinations: Sequence[Sequence[Any]] = (
-        spec.traces, spec.arrivals, spec.capacity, spec.sources, spec.groupings, spec.workers, spec.seeds,
-    )  # fmt: skip
-    count = 1
-    for values in combinations:
-        count *= len(values)
-    if count > _MOST_CELLS:
-        raise UsageError(f"the sweep has {count} cells, and at most {_MOST_CELLS} are taken", "list less")
-    files = {path: read_capacity(path) for path in spec.capacity if path is not None}
-    found: dict[str, Cell] = {}
-    left_out = 0
-    for trace, arrivals, capacity, sources, grouping, workers, seed in itertools.product(*combinations):
-        options = ReplayOptions(
-            grouping=grouping, workers=workers, sources=sources, arrivals=arrivals, capacity=capacity, seed=seed,
-            **spec.options,
-        )  # fmt: skip
-        options = with_capacity(options, files.get(capacity))
-        if not is_searched(options):
-            # It is for the cells that search their rate.
-            options = dataclasses.replace(options, max_p99=None)
-        if parse_arrivals(arrivals).name != "saturate":
-            options = dataclasses.replace(options, max_pending=_DEFAULTS.max_pending)
-        if seed != spec.seeds[0] and _is_fixed(spec, options):
-            left_out += 1
-            continue
-        changes = bool(options.join or options.leave or options.crash)
-        cell = make_cell(traces[trace], options, baseline=spec.baseline and changes)
-        found.setdefault(cell.id, cell)
-    if spec.baseline and not any(cell.baseline for cell in found.values()):
-        raise UsageError("--baseline runs cells without a change of workers, too, and none has one", _CHANGE)
-    return list(found.values()), count - left_out - len(found)
-
-
-def groupings_without_draws(spec: Spec, cells: Sequence[Cell]) -> list[str]:
-    """Name the groupings, each once, with cells that run under the first of several seeds only: nothing is drawn."""
-    if len(set(spec.seeds)) < 2:
-        return []
-    fixed = (cell.options for cell in cells if _is_fixed(spec, cell.options))
-    return list(dict.fromkeys(select(options.grouping).text for options in fixed))
-
-
-def _is_fixed(spec: Spec, options: ReplayOptions) -> bool:
-    """Return whether a cell is the same under every seed of a sweep."""
-    used = seeds_used(vars(options))
-    return "seed" not in used and ("hash_seed" not in used or "hash_seed" in spec.options)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from streamgroup.kernels.elementary_functions import log
 from streamgroup.kernels.random_draws import uniform
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import Bursty as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import Bursty as Params
 
 __all__ = ["Params", "generate"]
 

@@ -7,8 +7,8 @@ Every `every` tuples the ranks shift by `step` keys: the coldest keys become the
 import numpy as np
 
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import Drift as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import Drift as Params
 from streamgroup.synth.zipf_ranks import zipf_ranks
 
 __all__ = ["Params", "generate"]

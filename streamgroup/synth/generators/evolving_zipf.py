@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import EvolvingZipf as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import EvolvingZipf as Params
 from streamgroup.synth.random_permutations import shuffled
 from streamgroup.synth.zipf_ranks import zipf_ranks
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels.elementary_functions import exp, log
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import Posg as Params
-from streamgroup.synth.generator_params import check_times, interval_of
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import Posg as Params
+from streamgroup.synth.params_of_all_generators import check_times, interval_of
 from streamgroup.synth.random_permutations import shuffled
 from streamgroup.synth.zipf_ranks import zipf_ranks, zipf_weights
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from streamgroup.kernels.random_draws import uniform, words
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import Skewed as Params
 from streamgroup.synth.generators._countries import COUNTRIES
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import Skewed as Params
 
 __all__ = ["Params", "generate"]
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import StandIn as Params
-from streamgroup.synth.generator_params import check_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import StandIn as Params
+from streamgroup.synth.params_of_all_generators import check_times
 from streamgroup.synth.random_permutations import shuffled
 from streamgroup.synth.zipf_ranks import cumulative_distribution, fitted_exponent, zipf_ranks, zipf_sum
 

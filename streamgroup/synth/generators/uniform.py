@@ -4,8 +4,8 @@ import numpy as np
 
 from streamgroup.kernels.random_draws import uniform
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import Uniform as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import Uniform as Params
 
 __all__ = ["Params", "generate"]
 

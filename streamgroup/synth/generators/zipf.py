@@ -7,8 +7,8 @@ a constant rate. Every draw depends on the seed and the tuple's place alone.
 import numpy as np
 
 from streamgroup.synth.constant_rate_arrivals import arrival_times
-from streamgroup.synth.generator_params import Zipf as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params_of_all_generators import Zipf as Params
 from streamgroup.synth.zipf_ranks import zipf_ranks
 
 __all__ = ["Params", "generate"]

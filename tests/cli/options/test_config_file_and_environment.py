@@ -10,7 +10,7 @@ import pytest
 
 from streamgroup.base import modules_by_name
 from streamgroup.ingest.readers.options import OPTIONS
-from streamgroup.synth.generator_params import PARAMS
+from streamgroup.synth.params_of_all_generators import PARAMS
 
 
 def _row(found) -> dict[str, object]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base import modules_by_name
 from streamgroup.base.compiling.plain_python import view
-from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_PACKAGE
+from streamgroup.groupings._detector_parameter import DETECTORS as DETECTORS_OF_PACKAGE
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay

@@ -14,8 +14,8 @@ from numba import njit
 from streamgroup.base import modules_by_name
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings._detector_parameter import DETECTORS
 from streamgroup.groupings.detectors import exact, lossy_counting
-from streamgroup.groupings.detectors.protocol import DETECTORS
 from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.counts import key_tables_of_sources
 from streamgroup.metrics.run_tables import summary

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.detectors.synopsis import bit_vectors, message_queue
+from streamgroup.groupings.detectors.synopsis import bit_vectors, messages_in_flight
 from streamgroup.kernels import random_draws
 from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.contexts_and_worker_changes import KEYS, changed, context, started
@@ -135,16 +135,16 @@ def test_drawn_decline_shifts_just_the_share() -> None:
 
 
 def test_messages_come_by_time_then_source_then_creation() -> None:
-    queue, sent = message_queue.make_messages(64), []
+    queue, sent = messages_in_flight.make_messages(64), []
     for number in range(60):
         due, source = int(RNG.integers(0, 8)), int(RNG.integers(0, 4))
-        message_queue.push(queue, due, source, number, 2 * number)
+        messages_in_flight.push(queue, due, source, number, 2 * number)
         sent.append((due, source, number))
-    queue = message_queue.doubled(queue)
+    queue = messages_in_flight.doubled(queue)
     for due, _, number in sorted(sent):
-        assert message_queue.next_due(queue) == due
-        assert message_queue.pop(queue) == (number, 2 * number)
-    assert message_queue.next_due(queue) == message_queue.NEVER
+        assert messages_in_flight.next_due(queue) == due
+        assert messages_in_flight.pop(queue) == (number, 2 * number)
+    assert messages_in_flight.next_due(queue) == messages_in_flight.NEVER
 
 
 def test_cold_keys_go_to_their_first_candidate_and_hot_ones_to_all_in_turn() -> None:
@@ -179,7 +179,7 @@ def test_counters_are_zero_when_all_have_left() -> None:
     detector = state.detector
     # With p = 1 a report shifts every vector, and a long silence but for one key lets the others leave.
     for number in range(70):
-        message_queue.push(detector.reports, 4000 + number, 0, 0, 0)
+        messages_in_flight.push(detector.reports, 4000 + number, 0, 0, 0)
         detector.due[0] = 0
         state.tick(4000 + number)
     assert detector.table.size[0] == 0
@@ -220,9 +220,9 @@ def test_room_is_enough_for_as_many_tuples_as_it_says() -> None:
         big = grown(grown(grown(big)))
         detector = small.detector
         tiny = detector._replace(
-            reports=message_queue.make_messages(1),
+            reports=messages_in_flight.make_messages(1),
             table=bit_vectors.make_synopsis(1, int(detector.table.draw[0]), detector.table.announces_all),
-            broadcasts=message_queue.make_messages(8),
+            broadcasts=messages_in_flight.make_messages(8),
         )  # fmt: skip
         small = small._replace(detector=tiny)
         small.detector.room[0] = 1
@@ -246,7 +246,7 @@ def reported(state: Any, key: int, bit: int, now: int) -> tuple[int, int]:
     """Let a report come; give how many broadcasts it made, and how many counters of the key there are then."""
     detector = state.detector
     before = int(detector.control_messages[0])
-    message_queue.push(detector.reports, now, 0, key, bit)
+    messages_in_flight.push(detector.reports, now, 0, key, bit)
     detector.due[0] = now
     state.tick(now)
     sources = len(detector.held)

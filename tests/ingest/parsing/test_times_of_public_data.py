@@ -23,7 +23,7 @@ from streamgroup.ingest.parsing.times import (
     parse_times,
     resolve_format,
 )
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
 from streamgroup.traces.manifest import Manifest
 from tests.ingest.conftest import read

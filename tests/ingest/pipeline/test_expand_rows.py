@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.pipeline.expand_rows import pieces
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 

@@ -19,7 +19,7 @@ from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import apply_key_ids, key_ids_by_frequency, sort_tuples, tuple_segments, write_parts
+from streamgroup.ingest.pipeline import key_ids_by_frequency, order_segments, sort_tuples, tuple_segments, write_parts
 from streamgroup.ingest.pipeline.expand_rows import Tuples
 from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
@@ -116,9 +116,9 @@ def test_as_lists_say(
         patch.setattr(layout, "KEY_PART_ROWS", 2)
         patch.setattr(sort_tuples, "RANGE_TUPLES", small)
         patch.setattr(sort_tuples, "SAMPLES", small)
-        patch.setattr(apply_key_ids, "SORTED_TUPLES", small)
-        patch.setattr(apply_key_ids, "LEAST_TUPLES", small)
-        patch.setattr(apply_key_ids, "MOST_TUPLES", small)
+        patch.setattr(order_segments, "SORTED_TUPLES", small)
+        patch.setattr(order_segments, "LEAST_TUPLES", small)
+        patch.setattr(order_segments, "MOST_TUPLES", small)
         patch.setattr(tuple_segments, "MAX_TUPLES", small)
         patch.setattr(tuple_segments, "BLOCK_TUPLES", small)
         patch.setattr(key_ids_by_frequency, "RANGE_KEYS", 2)

@@ -18,8 +18,8 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat
-from streamgroup.ingest.pipeline import sort_tuples, tuple_segments
-from streamgroup.ingest.pipeline.check_rows import MAX_REPEAT, Contract
+from streamgroup.ingest.pipeline import count_late_rows, tuple_segments
+from streamgroup.ingest.pipeline.check_and_filter_rows import MAX_REPEAT, Contract
 from streamgroup.ingest.pipeline.expand_rows import Tuples, pieces
 from streamgroup.ingest.pipeline.first_tuples import cut_head
 from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
@@ -213,8 +213,8 @@ def test_rows_that_segments_cut_count_once(batches: list[Any], size: int, bound:
     assert read(frame) == [(stamp, key) for stamp, key, _ in expected]
     rows, late = slow([(stamp, number) for stamp, _, number in expected])
     assert sum(segment.rows for segment in found) == rows
-    assert sort_tuples.count_late(found, sort_tuples.late_rows(frame, found)) == late
-    assert sort_tuples.in_order(found) == (late == 0)
+    assert count_late_rows.count_late(found, count_late_rows.late_rows(frame, found)) == late
+    assert count_late_rows.in_order(found) == (late == 0)
     first_tuples = data.draw(st.integers(1, len(expected)))
     cut, left = cut_head(frame, found, first_tuples, ordered=True)
     first = sorted(range(len(expected)), key=lambda place: (expected[place][0], place))[:first_tuples]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.sources.canonical_columns import Prepared, canonical, load, prepare
 from streamgroup.ingest.sources.table_batches import Column, Table, batches, partition_of
 from streamgroup.ingest.sources.table_options import SparkSourceOptions, make_source_options

@@ -15,7 +15,7 @@ from streamgroup.ingest.files.inputs_and_splits import plan_splits, resolve_inpu
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, resolve_format
-from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.pipeline.check_and_filter_rows import Contract
 from streamgroup.ingest.pipeline.expand_rows import Tuples
 from streamgroup.ingest.readers.protocol import Layout
 from streamgroup.ingest.sources.canonical_columns import Prepared

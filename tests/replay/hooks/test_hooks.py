@@ -13,8 +13,8 @@ from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.tuples_in_flight import make_in_flight
+from streamgroup.replay.tuple_arrays import NEVER
 from streamgroup.traces.trace import open_trace
 from tests.naive.replay.simulate import simulate
 from tests.traces_by_hand import Tuple, write_trace

@@ -15,7 +15,7 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.replay.scenario.key_cost_file import KeyCost, read_key_cost
 from streamgroup.traces.trace import Trace, open_trace
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import write_keys
+from streamgroup.traces.write_trace_files import write_keys
 from tests.traces_by_hand import write_trace, write_tuples
 
 

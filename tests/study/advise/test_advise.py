@@ -75,6 +75,36 @@ def test_a_key_of_three_fifths_is_split_and_named(tmp_path: Path) -> None:
     assert 26 <= best.workers <= 32
 
 
+def test_aggregators_are_as_replay_shows_and_count(tmp_path: Path) -> None:
+    path = with_a_hot_key(tmp_path / "t")
+    options: dict[str, Any] = {
+        "arrivals": "rate=6400", "service": "1ms", "aggregators": 2, "aggregator_service": "900us",
+        "aggregate_every": "400ms",
+    }  # fmt: skip
+    found = ask(path, 8, question=AdviceRequest(groupings=("sg",)), **options)
+    for row in found.rows:
+        shown = run_to_directory(path, ReplayOptions(row.grouping, 8, **options)).row
+        assert row.result_delay_mean_ms == shown["result_delay_ms_mean"]
+        assert row.result_delay_p99_ms == shown["result_delay_ms_p99"]
+        # The metric's time goes on until the last result.
+        assert row.aggregator_load_max is not None
+        assert row.aggregator_load_max >= shown["aggregator_utilization_max"]
+    rows = {row.grouping: row for row in found.rows}
+    # 8 workers, each with most of 504 keys in every window, are more partial results than can be merged.
+    assert not rows["sg"].keeps_up
+    assert (rows["sg"].worker_load_max or 0) < 1
+    assert found.best is not None
+    assert found.best.compared_ms == min(row.compared_ms for row in found.rows if row.keeps_up)
+    assert "p99 of the results' delay" in told(found)
+    assert "keep the busiest aggregator" in told(found)
+    assert {"result_p99_ms", "aggregator_busy"} <= compared(found)[0].keys()
+    assert as_json(found)["options"]["aggregate_every"] == "400ms"
+    assert "Merging: not simulated" not in told(found)
+    assert "Merging: not simulated" in told(ask(path, 8, arrivals="rate=6400", service="1ms"))
+    with pytest.raises(UsageError, match="how often"):
+        ask(path, 8, aggregators=2)
+
+
 def test_a_combiner_is_as_replay_shows_and_says_when_it_misses_the_target(tmp_path: Path) -> None:
     path = with_a_hot_key(tmp_path / "t")
     found = ask(path, 8, question=AdviceRequest(Targets(max_p99_ms=20)), arrivals="rate=6400", service="1ms")

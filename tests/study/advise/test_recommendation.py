@@ -141,3 +141,20 @@ def test_which_combiner_is_shown(targets: Targets, figures: list[tuple[float, fl
     assert found is not None
     assert found.size == size
     assert find_combiner([(100, None)], targets) is None
+
+
+def test_with_aggregators_the_results_delay_and_their_load_count() -> None:
+    # The first has the least latency, but its partial results are more than can be merged.
+    split = row(0, 1.0, 2.0, aggregator_load_max=1.2, result_delay_mean_ms=500.0, result_delay_p99_ms=900.0)
+    some = row(1, 5.0, 1.5, aggregator_load_max=0.9, result_delay_mean_ms=60.0, result_delay_p99_ms=101.0)
+    kg = row(2, 400.0, 1.0, aggregator_load_max=0.7, result_delay_mean_ms=5.0, result_delay_p99_ms=10.0)
+    assert [one.keeps_up for one in (split, some, kg)] == [False, True, True]
+    # More than 10 times the least delay, though its latency is 1/80, and more than 1.2 times the least load.
+    assert choose([split, some, kg], Targets()).recommended is kg
+    # The target is of the latency.
+    assert choose([split, some, kg], Targets(max_p99_ms=5)).recommended is some
+    assert not meets(split, Targets(max_p99_ms=5))
+    # Of those that cannot keep up the aggregator's load counts, where it is the larger.
+    worse = replace(kg, aggregator_load_max=2.0, order=3)
+    found = choose([split, worse], Targets())
+    assert (found.recommended, found.rule) == (split, "throughput")

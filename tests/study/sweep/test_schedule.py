@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streamgroup.study.run_cost import CELL_S, START_S
 from streamgroup.study.sweep import cells_in_threads
 from streamgroup.study.sweep.cell import CellOutcome
 from streamgroup.study.sweep.cells_in_threads import at_once, run_tasks
@@ -27,8 +28,8 @@ def test_the_longest_first_and_what_others_wait_for(trace: str) -> None:
     assert [task.hidden for task in planned] == [False] * 4 + [True]
     order = [(task.cell.options.grouping, task.hidden) for task in longest_first(planned)]
     assert order == [("fish", True), ("fish", False), ("fish", False), ("d_choices", False), ("kg", False)]
-    assert makespan(planned, 1) == pytest.approx(sum(task.seconds for task in planned))
-    assert makespan(planned[:2], 2) == planned[1].seconds
+    assert makespan(planned, 1) == pytest.approx(START_S + sum(CELL_S + task.seconds for task in planned))
+    assert makespan(planned[:2], 2) == START_S + CELL_S + planned[1].seconds
 
 
 def test_no_more_at_once_than_memory_holds(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
+from streamgroup.study.sweep.cells_of_spec import cells_of, groupings_without_draws
 from streamgroup.study.sweep.schedule import open_traces
-from streamgroup.study.sweep.sweep_spec import cells_of, groupings_without_draws, make_spec, read_file
+from streamgroup.study.sweep.sweep_spec import make_spec, read_file
 from tests.study.small_hand_written_traces import write_trace
 
 WHOLE = """

@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from streamgroup.base.limits import fits
 from streamgroup.groupings._control_server_time import ServiceTime, service_ns
 from streamgroup.groupings._time_parameters import Delay, delay_ns
-from streamgroup.groupings.detectors.synopsis import bit_vectors, counting_bloom, message_queue
+from streamgroup.groupings.detectors.synopsis import bit_vectors, counting_bloom, messages_in_flight
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
-from streamgroup.groupings.detectors.synopsis.message_queue import Messages
+from streamgroup.groupings.detectors.synopsis.messages_in_flight import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.control_servers import ControlServers, make_servers
@@ -174,8 +174,8 @@ class Predictor(NamedTuple):
 
     def grown(self) -> "Predictor":
         """Make room for twice as many messages and keys."""
-        reports, table = message_queue.doubled(self.reports), bit_vectors.doubled(self.table)
-        broadcasts = message_queue.doubled(self.broadcasts)
+        reports, table = messages_in_flight.doubled(self.reports), bit_vectors.doubled(self.table)
+        broadcasts = messages_in_flight.doubled(self.broadcasts)
         self.room[0] = call(room_left, reports, table, broadcasts)
         return self._replace(reports=reports, table=table, broadcasts=broadcasts)
 
@@ -193,7 +193,7 @@ def start(params: Params, context: Context) -> Predictor:
         columns = counting_bloom.own_columns(context.keys)
     else:
         columns = counting_bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
-    reports, broadcasts = message_queue.make_messages(_ROOM), message_queue.make_messages(8 * _ROOM)
+    reports, broadcasts = messages_in_flight.make_messages(_ROOM), messages_in_flight.make_messages(8 * _ROOM)
     table = bit_vectors.make_synopsis(_ROOM, context.draw_stream("dstream:decline"), params.signals == "code")
     shortest = params.shortest_run()
     coin_delay = delay_ns(params.coin_delay, context.control_delay)
@@ -208,7 +208,7 @@ def start(params: Params, context: Context) -> Predictor:
         reports=reports,
         table=table,
         broadcasts=broadcasts,
-        due=np.full(1, message_queue.NEVER, dtype=np.int64),
+        due=np.full(1, messages_in_flight.NEVER, dtype=np.int64),
         room=np.full(1, call(room_left, reports, table, broadcasts), dtype=np.int64),
         entries=np.zeros(1, dtype=np.int64),
         held=np.full(context.sources, 0 if exact else params.counters, dtype=np.int64),

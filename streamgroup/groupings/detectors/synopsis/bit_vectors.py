@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.detectors.synopsis.counting_bloom import add, has, remove
-from streamgroup.groupings.detectors.synopsis.message_queue import NEVER, next_due, pop, push
+from streamgroup.groupings.detectors.synopsis.messages_in_flight import NEVER, next_due, pop, push
 from streamgroup.kernels import compiled_hash_placement
 from streamgroup.kernels.control_servers import serve
 

@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.engine_runs.flink.agreed_start import Start, agreed_start, announce, write_whole
+from streamgroup.engine_runs.precise_waits import sleep_until, wake_promptly
 from streamgroup.engine_runs.source_task import Chooser, SourceJob
 from streamgroup.engine_runs.worker_task import (
     COLUMNS,
     WorkerJob,
     counts_by_id,
     serve_tuple,
-    sleep_until,
-    wake_promptly,
 )
 
 __all__ = ["END", "HELLO", "FlinkJob", "Source", "Tuple", "Worker", "read_source", "source_file", "worker_file"]

@@ -1,8 +1,8 @@
-"""Compiles simulations in other processes: numba compiles one function at a time in a process.
+"""Compiles simulations in other processes while runs go on: numba compiles one function at a time in a process.
 
-`python -m streamgroup.study.sweep.precompile TRACE` compiles, and keeps on disk, the code of the runs whose options
-it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its name, and
-finds it on disk.
+`python -m streamgroup.study.sweep.compile_in_background TRACE` compiles, and keeps on disk, the code of the runs whose
+options it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its
+name, and finds it on disk.
 """
 
 import contextlib
@@ -22,10 +22,11 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.rate_search import at_capacity
+from streamgroup.study.run_option_columns import readable
 from streamgroup.traces.trace import Trace, open_trace
 from streamgroup.traces.trace_segment import take_slice
 
-__all__ = ["compile_ahead", "not_compiled"]
+__all__ = ["compile_ahead", "not_compiled", "note_of_compiling"]
 
 # Tuples of a run that is made for its code.
 _FEW = 1000
@@ -41,6 +42,17 @@ def not_compiled(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
             if not chosen.outside_digest and not any(name.endswith(_code(chosen)) for name in there):
                 found.setdefault(chosen.code_name, run)
     return list(found.values())
+
+
+def note_of_compiling(runs: Sequence[ReplayOptions]) -> str | None:
+    """Say that an estimate of time is that of compiled code, where some of the runs' code is not compiled yet."""
+    names = [readable(select(run.grouping).name) for run in not_compiled(runs)]
+    if not names:
+        return None
+    return (
+        f"not compiled yet: {', '.join(names)}; compiling takes 2 to 30 s each, which the estimate leaves out, or a "
+        "small trace is interpreted, at some 30,000 to 100,000 tuples a second"
+    )
 
 
 def _code(chosen: Selection) -> str:
@@ -67,7 +79,7 @@ def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Ite
 
 
 def _start(trace: Trace, runs: Sequence[ReplayOptions]) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "streamgroup.study.sweep.precompile", str(trace.path)]
+    command = [sys.executable, "-m", "streamgroup.study.sweep.compile_in_background", str(trace.path)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
     )

@@ -1,4 +1,4 @@
-"""How many keys move when a worker joins or leaves, on a ring and by a remainder (000, section 4.2.2)."""
+"""Keys that get another worker when one joins or leaves, on a ring and by a remainder (000, section 4.2.2)."""
 
 from collections.abc import Iterator
 

@@ -1,35 +1,28 @@
-"""What of a grouping's state goes by keys, found by its shapes, so that keys can be added to it.
+"""Grows a grouping's state for new keys: what of it goes by keys is found by its shapes.
 
 A grouping starts for a number of keys. Started for K and for 2 K keys, its state has
 
 - arrays whose first axis is K and 2 K long: a row for each key, which `start` makes from that key alone, so that the
   rows of new keys are those of a state that is started for them;
 - numbers that are K and 2 K: the most keys there can be, which are set to one that is never reached;
-- arrays of caches (`_CACHES`), on which no choice depends: they are started anew when the state grows.
+- arrays of caches (see `state_fields`), on which no choice depends: they are started anew when the state grows.
 
 Everything else goes on as it is. A table that holds no more keys than there are has other shapes only below its
 capacity: K is doubled until nothing else differs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.fish.candidate_workers import Shortlists
-from streamgroup.kernels.least_loaded_of_many import Cursors
+from streamgroup.replay.online.state_fields import Path, field_at, is_cache, leaves, replaced
 
-__all__ = [
-    "KeyRows", "find_key_rows", "grown_state", "is_cache", "leaves", "own_rows", "put_rows", "replaced",
-    "without_limit",
-]  # fmt: skip
+__all__ = ["KeyRows", "find_key_rows", "grown_state", "own_rows", "put_rows", "without_limit"]
 
-# A field of a state, through the states within it.
-Path = tuple[str, ...]
 _ENDLESS = 1 << 40
-_CACHES: dict[type, tuple[str, ...]] = {Cursors: ("lists", "kept", "search"), Shortlists: ("lists", "kept")}
 # Keys for which a state starts, at least and at most.
 _LEAST, _MOST = 1 << 12, 1 << 22
 
@@ -40,35 +33,6 @@ class KeyRows(NamedTuple):
     rows: tuple[Path, ...]
     limits: tuple[Path, ...]
     caches: tuple[Path, ...]
-
-
-def leaves(state: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield the fields of a state, and of the states within it, with their paths."""
-    for name, value in zip(state._fields, state, strict=True):
-        if hasattr(value, "_fields"):
-            yield from leaves(value, (*path, name))
-        else:
-            yield (*path, name), value
-
-
-def _get(state: Any, path: Path) -> Any:
-    for name in path:
-        state = getattr(state, name)
-    return state
-
-
-def is_cache(state: Any, path: Path) -> bool:
-    """Return whether a field is of a cache, on which no choice depends; what it holds at first may be anything."""
-    return path[-1] in _CACHES.get(type(_get(state, path[:-1])), ())
-
-
-def replaced(state: Any, found: dict[Path, Any]) -> Any:
-    """Return a state with other values in some fields."""
-    by_field: dict[str, Any] = {}
-    for name in {path[0] for path in found}:
-        inner = {path[1:]: value for path, value in found.items() if path[0] == name}
-        by_field[name] = inner[()] if () in inner else replaced(getattr(state, name), inner)
-    return state._replace(**by_field)
 
 
 def find_key_rows(start: Callable[[int], Any]) -> tuple[KeyRows, int]:
@@ -109,7 +73,7 @@ def own_rows(state: Any, where: KeyRows) -> tuple[Any, list[NDArray[Any]]]:
     """
     found, arrays = {}, []
     for path in where.rows:
-        array = _get(state, path)
+        array = field_at(state, path)
         own = array.copy()
         view = own.view()
         view.flags.writeable = array.flags.writeable
@@ -121,15 +85,15 @@ def own_rows(state: Any, where: KeyRows) -> tuple[Any, list[NDArray[Any]]]:
 def put_rows(arrays: list[NDArray[Any]], where: KeyRows, begin: int, fresh: Any) -> None:
     """Write the rows of new keys, the first of id `begin`, as a state has them that was started for these alone."""
     for array, path in zip(arrays, where.rows, strict=True):
-        rows = _get(fresh, path)
+        rows = field_at(fresh, path)
         array[begin : begin + len(rows)] = rows
 
 
 def grown_state(state: Any, where: KeyRows, fresh: Any) -> Any:
     """Return a state with the rows, and the caches, of one that was started for more keys."""
-    found = {path: _get(fresh, path) for path in where.caches}
+    found = {path: field_at(fresh, path) for path in where.caches}
     for path in where.rows:
-        old, new = _get(state, path), _get(fresh, path)
+        old, new = field_at(state, path), field_at(fresh, path)
         whole = np.concatenate([old, new[len(old) :]])
         whole.flags.writeable = old.flags.writeable
         found[path] = whole

@@ -1,4 +1,4 @@
-"""Overhead of a grouping: state in its sources, control messages and the servers of these."""
+"""What a grouping keeps in its sources, and its control messages: entries, bytes and the servers' utilization."""
 
 from streamgroup.metrics.exact_ratios import ratio
 from streamgroup.metrics.makespan_and_throughput import makespan_ns

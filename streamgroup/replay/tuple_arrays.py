@@ -1,4 +1,4 @@
-"""The arrays that choosing, serving and accounting share: a chunk of the stream, and the outcome of its tuples."""
+"""The arrays of tuples that choosing, serving and accounting share: a chunk of the stream, and what came of it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -19,7 +19,7 @@ from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.hash_and_show_keys import hash_keys
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.write_parquet_parts import join_stats, write_keys, write_keys_part, write_part
+from streamgroup.traces.write_trace_files import join_stats, write_keys, write_keys_part, write_part
 from tests.traces_by_hand import write_tuples
 
 ROWS = 2_500_000

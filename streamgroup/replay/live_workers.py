@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import RunError
 from streamgroup.cluster.membership import Event, worker_of
 from streamgroup.groupings.protocol import WorkersChange
-from streamgroup.replay.simulation.chunk_types import NEVER
+from streamgroup.replay.tuple_arrays import NEVER
 
 __all__ = ["Members"]
 

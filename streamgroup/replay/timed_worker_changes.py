@@ -1,65 +1,21 @@
-"""Arrivals and changes of the workers in an open loop, which are known before the run."""
+"""Changes of the workers in an open loop: at which time and before which tuple each comes, known before the run."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import RunError, UsageError
+from streamgroup.base.errors import RunError
 from streamgroup.cluster.membership import Event
-from streamgroup.replay.input.arrivals import (
-    SEARCHED,
-    Arrivals,
-    ConstantArrivals,
-    PoissonArrivals,
-    TraceArrivals,
-    find_ties,
-)
-from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.scenario.plan import Plan, trace_span
-from streamgroup.replay.simulation.chunk_types import NEVER
+from streamgroup.replay.input.make_arrivals import make_arrivals
+from streamgroup.replay.live_workers import Members
+from streamgroup.replay.scenario.plan import Plan
+from streamgroup.replay.tuple_arrays import NEVER
 from streamgroup.traces.trace import Trace
 
-__all__ = ["deaths", "make_arrivals", "timed_events", "tuples_before"]
+__all__ = ["deaths", "timed_events"]
 
 I64 = NDArray[np.int64]
-
-
-def make_arrivals(trace: Trace, plan: Plan) -> Arrivals | None:
-    """Make the arrival times; None for a closed loop, which finds them itself."""
-    kind, tuples = plan.arrivals, trace.tuples
-    if kind.name == "saturate":
-        return None
-    if kind.name in SEARCHED:
-        raise UsageError(f"--arrivals {kind.name} is a search, and this is one run", "use replay, sweep or rate=R")
-    if kind.name == "trace":
-        ties = None
-        if plan.options.spread_ties:
-            batches = trace.batches(("timestamp",))
-            ties = find_ties((b.offset, b.timestamp) for b in batches if b.timestamp is not None)
-        return TraceArrivals(*trace_span(trace), plan.speedup, ties)
-    assert kind.value is not None
-    spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
-    if kind.name in ("rate", "utilization"):
-        return ConstantArrivals(spacing, tuples)
-    return PoissonArrivals(spacing, tuples, plan.options.seed)
-
-
-def tuples_before(trace: Trace, plan: Plan, at_ns: int) -> int:
-    """Count the tuples that arrive before a time, in an open loop."""
-    arrivals = make_arrivals(trace, plan)
-    assert arrivals is not None
-    column = "timestamp" if plan.arrivals.name == "trace" else "key_id"
-    before = 0
-    for batch in trace.batches((column,)):
-        rows = batch.timestamp if batch.timestamp is not None else batch.key_id
-        assert rows is not None
-        arrival = arrivals.chunk(batch.offset, batch.timestamp, len(rows))
-        before += int(np.searchsorted(arrival, at_ns, side="left"))
-        if before < batch.offset + len(rows):
-            break
-    return before
 
 
 def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings.detectors.synopsis.message_queue import (
+from streamgroup.groupings.detectors.synopsis.messages_in_flight import (
     NEVER,
     doubled,
     make_messages,

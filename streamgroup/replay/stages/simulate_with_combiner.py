@@ -4,8 +4,8 @@ from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 from streamgroup.replay.accounting.event_accounting import Measuring
+from streamgroup.replay.input.make_arrivals import tuples_before
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.scenario.open_loop_schedule import tuples_before
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.simulation.chunk_driven import Setup
 from streamgroup.replay.simulation.event_driven import EventDriven

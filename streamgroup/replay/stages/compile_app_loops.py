@@ -1,4 +1,4 @@
-"""The loops over the states of an application, compiled with its functions in them, and kept on disk.
+"""Compiles the loops over the states of an application, with its functions in them, and keeps the code on disk.
 
 States are a NamedTuple of numbers, a column for each field. The loops are written out for the number of fields, into a
 file in the cache of compiled code that is named by a digest of all that they are made from: numba keeps code beside it.

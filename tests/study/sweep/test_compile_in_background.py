@@ -8,8 +8,8 @@ import pytest
 
 from streamgroup.replay.compile_grouping import compiled
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.sweep import precompile
-from streamgroup.study.sweep.precompile import not_compiled
+from streamgroup.study.sweep import compile_in_background
+from streamgroup.study.sweep.compile_in_background import not_compiled
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 
@@ -19,14 +19,14 @@ RUNS = [ReplayOptions(name, workers=4, arrivals="rate=100", join=("50%",)) for n
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trace]:
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(precompile, "SMALL", 0)
+    monkeypatch.setattr(compile_in_background, "SMALL", 0)
     yield open_trace(write_trace(tmp_path / "t", [(place, b"k%d" % (place % 7), None) for place in range(50)]))
     compiled.cache_clear()
 
 
 def test_loops_are_compiled_by_others(trace: Trace) -> None:
     assert not_compiled(RUNS) == RUNS
-    with precompile.compile_ahead(trace, RUNS, 2):
+    with compile_in_background.compile_ahead(trace, RUNS, 2):
         until = time.monotonic() + 600
         while len(not_compiled(RUNS)) == len(RUNS) and time.monotonic() < until:
             time.sleep(0.1)
@@ -37,11 +37,11 @@ def test_a_small_trace_or_one_loop_takes_nobody(trace: Trace, monkeypatch: pytes
     def fail(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(precompile, "_start", fail)
-    with precompile.compile_ahead(trace, RUNS[:1], 4), precompile.compile_ahead(trace, RUNS, 1):
+    monkeypatch.setattr(compile_in_background, "_start", fail)
+    with compile_in_background.compile_ahead(trace, RUNS[:1], 4), compile_in_background.compile_ahead(trace, RUNS, 1):
         pass
-    monkeypatch.setattr(precompile, "SMALL", trace.tuples)
-    with precompile.compile_ahead(trace, RUNS, 4):
+    monkeypatch.setattr(compile_in_background, "SMALL", trace.tuples)
+    with compile_in_background.compile_ahead(trace, RUNS, 4):
         pass
 
 
