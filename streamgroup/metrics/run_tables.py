@@ -165,7 +165,7 @@ def _lag(outcome: Outcome) -> pa.Table:
     """Return one row for every worker at the end of every cell of time, zeros included."""
     lag = outcome.lag
     tuples = np.zeros((0, 0), dtype=np.int64) if lag is None else lag.tuples
-    behind = np.zeros((0, 0)) if lag is None else lag.behind_ns
+    behind = tuples if lag is None else lag.behind_ns
     cells, workers = tuples.shape
     ends = np.arange(1, cells + 1) * (0 if lag is None else lag.width_ns)
     return pa.table(

@@ -82,9 +82,9 @@ def _describe_worst(frame: pl.DataFrame, what: str, unit: str) -> str:
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         worst = part.sort("value", descending=True).unique("grouping", keep="first", maintain_order=True)
         rows = worst.sort("value", "grouping").to_dicts()
-        where = f"{part['panel'][0]}, on" if part["panel"][0] else "On"
+        where = f" ({part['panel'][0]})" if part["panel"][0] else ""
         sentence = (
-            f"{where} {rows[-1]['workers']} workers the worst window of {rows[-1]['grouping']} has {what} "
+            f"On {rows[-1]['workers']} workers{where} the worst window of {rows[-1]['grouping']} has {what} "
             f"{number(rows[-1]['value'])}{unit}, {number(rows[-1]['start_s'])} s after the start"
         )
         if len(rows) > 1:

@@ -10,9 +10,12 @@ from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 from streamgroup.report.x_axis import WORKERS
 
-__all__ = ["CURVES", "curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled", "with_points"]
+__all__ = [
+    "CURVES", "PANEL_HEIGHT", "curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled",
+    "title_of", "with_points",
+]  # fmt: skip
 
-_PANEL_HEIGHT = 230
+PANEL_HEIGHT = 230
 # The charts of curves, which can be over something else than workers.
 CURVES = ("imbalance", "window_imbalance", "replication", "latency")
 
@@ -84,15 +87,17 @@ def faceted(
 ) -> alt.TopLevelMixin:
     """Return the chart as one view, or a view for each `panel`, in the order of the frame.
 
-    `apart`: each view has an x axis of its own.
+    Each view has an x axis of its own, with `apart` also a scale.
     """
     assert not isinstance(chart, alt.FacetChart)
     panels = frame["panel"].unique(maintain_order=True).to_list()
     if len(panels) == 1:
         return chart.properties(data=frame, width=WIDTH, height=height)
-    inner = chart.properties(width=WIDTH // 2, height=min(height, _PANEL_HEIGHT))
+    inner = chart.properties(width=WIDTH // 2, height=min(height, PANEL_HEIGHT))
     facets = inner.facet(facet=alt.Facet("panel:N", title=None, sort=panels), columns=2, data=frame)
-    return facets.resolve_scale(x="independent") if apart else facets
+    # One axis for a column would stand below a panel that is not there, and apart from those further up.
+    made: alt.FacetChart = facets.resolve_axis(x="independent")
+    return made.resolve_scale(x="independent") if apart else made
 
 
 def with_points(lines: alt.Chart, base: alt.Chart, frame: pl.DataFrame) -> alt.LayerChart:
@@ -140,6 +145,18 @@ def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = 
         band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", title=title, **axis), y2=alt.Y2("max:Q"))
         layers.insert(0, band)
     return faceted(alt.layer(*layers), frame)
+
+
+def title_of(title: str, frame: pl.DataFrame) -> str:
+    """Return the title of a chart over workers as its frame has them: one number of them, or something else."""
+    what, found, _ = title.partition(f" against {WORKERS}")
+    if not found or "grouping" not in frame.columns:
+        return title
+    over = _x_of(frame)
+    values, name = frame[over].unique().to_list(), over.replace("_", " ")
+    if len(values) > 1:
+        return f"{what} against {name}"
+    return f"{what.rstrip(',')} {f'on {values[0]} workers' if over == WORKERS else f'at {name} {values[0]:g}'}"
 
 
 def _x_of(frame: pl.DataFrame) -> str:

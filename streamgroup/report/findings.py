@@ -31,6 +31,12 @@ def compared(data: ReportData) -> list[str]:
         f"Workers: {_listed(runs['workers'])}. Sources: {_listed(runs['sources'])}.",
         f"Arrivals: {_listed(runs['arrivals'])}. {_plural(runs['seed'], 'Seed')}: {_listed(runs['seed'])}.",
     ]
+    if data.traces and (runs["arrivals"] != "trace").any():
+        which = "" if (runs["arrivals"] != "trace").all() else " of some runs"
+        lines.append(
+            f"Times: --arrivals replaced those of the trace{which}. Charts of the trace are over its own times, charts "
+            "over time over those of the runs."
+        )
     lines += [f"{letter}: {text}." for letter, text in data.letters.items()]
     left_out = runs["grouping"].n_unique() - len(data.groupings)
     if left_out:

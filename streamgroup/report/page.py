@@ -16,8 +16,9 @@ from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.cache_directory import cache_root
 from streamgroup.base.version import VERSION
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.report import findings
-from streamgroup.report.charts_over_workers import CURVES
+from streamgroup.report.charts_over_workers import CURVES, title_of
 from streamgroup.report.formatting import bare, number
 from streamgroup.report.render_chart import Drawn, chart_names, png, specification, svg
 from streamgroup.report.report_data import ReportData
@@ -107,7 +108,7 @@ def _picture(one: Drawn, spec: dict[str, Any], look: Look) -> str:
 def _figure(one: Drawn, table: str, picture: str) -> dict[str, Any]:
     return {
         "name": one.name,
-        "title": one.chart.TITLE,
+        "title": title_of(one.chart.TITLE, one.frame),
         "caption": one.chart.caption(one.frame),
         "wide": one.name in _WIDE or ("panel" in one.frame.columns and one.frame["panel"].n_unique() > 1),
         "table": table,
@@ -128,15 +129,24 @@ def _summary(data: ReportData, stored: PageData) -> dict[str, Any] | None:
 
 
 def _tables(data: ReportData, stored: PageData) -> Iterator[dict[str, Any]]:
+    means = side_by_side(data)
+    several = (means["runs"] > 1).any()
     titles = (
-        ("means", "Means over seeds, each beside its maximum", side_by_side(data)),
+        ("means", "Means over seeds, each beside its maximum" if several else "Figures of each grouping", means),
         ("hot-keys", "The hottest keys, and how many workers each was sent to", hot_keys(data)),
         ("runs", "All runs", varying(all_runs(data))),
     )
     for name, title, frame in titles:
         if frame.height:
-            columns = [(column, frame[column].dtype.is_numeric()) for column in frame.columns]
+            columns = [(column, _heading(column), frame[column].dtype.is_numeric()) for column in frame.columns]
             yield {"name": name, "title": title, "columns": columns, "rows": frame.rows(), "table": stored.add(frame)}
+
+
+def _heading(column: str) -> str:
+    """Return a column as its heading, what is done with a metric after a comma."""
+    metric, _, kind = column.rpartition("_")
+    is_of_metric = metric in METRICS and column not in METRICS
+    return f"{metric.replace('_', ' ')}, {kind}" if is_of_metric else column.replace("_", " ")
 
 
 def _title(data: ReportData) -> str:

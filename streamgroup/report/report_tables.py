@@ -13,7 +13,10 @@ _ALWAYS = ("trace", "grouping", "workers")
 
 
 def side_by_side(data: ReportData) -> pl.DataFrame:
-    """Return one row for each condition, grouping and workers: means over seeds, each beside its maximum."""
+    """Return one row for each condition, grouping and workers: means over seeds, each beside its maximum.
+
+    Where no two runs differ in seeds alone, the metrics themselves.
+    """
     keys = ["condition", "grouping", "workers"]
     columns = [
         pl.len().cast(pl.Int64).alias("runs"),
@@ -27,7 +30,12 @@ def side_by_side(data: ReportData) -> pl.DataFrame:
         pl.col("idle_workers").max(),
         pl.col("throughput_limit_tps").min().alias("throughput_limit_tps_min"),
     ]
-    return data.runs.group_by(keys).agg(columns).sort(keys)
+    found = data.runs.group_by(keys).agg(columns).sort(keys)
+    if (found["runs"] > 1).any():
+        return found
+    return found.drop(f"{name}_max" for name in _BOTH).rename(
+        {**{f"{name}_mean": name for name in _BOTH}, "throughput_limit_tps_min": "throughput_limit_tps"}
+    )
 
 
 def all_runs(data: ReportData) -> pl.DataFrame:

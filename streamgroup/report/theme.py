@@ -63,6 +63,11 @@ class Look:
         return _INKS[self.theme]["accent"]
 
     @property
+    def series(self) -> list[str]:
+        """Return colours of lines that are no groupings."""
+        return list(_LINES[self.theme])
+
+    @property
     def ramp(self) -> list[str]:
         """Return colours from little to much."""
         return list(_RAMPS[self.theme])
@@ -126,14 +131,16 @@ class Look:
         if not above or min(known) < 0 or max(above) / min(above) <= _WIDE:
             return {"scale": alt.Scale(zero=True, nice=True), "axis": alt.Axis(tickCount=5, **form)}
         low, high = (math.floor(math.log10(min(above))), math.ceil(math.log10(max(above))))
+        # A power that has no room goes without a number, and not every other one.
+        form["labelOverlap"] = "greedy"
         step = max(1, math.ceil((high - low) / 6))
         powers = [10.0**power for power in range(low, high + 1, step)]
-        if len(powers) <= 3 and high - low <= 2:
+        if sum(min(above) <= power <= max(above) for power in powers) <= 2:
             powers = [digit * 10.0**power for power in range(low, high + 1) for digit in (1, 2, 5)]
         if min(known) > 0:
             return {"scale": alt.Scale(type="log", nice=False), "axis": alt.Axis(values=powers, **form)}
         scale = alt.Scale(type="symlog", constant=min(above), nice=False)
-        return {"scale": scale, "axis": alt.Axis(values=[0.0, *powers], **form)}
+        return {"scale": scale, "axis": alt.Axis(values=[0.0, *(at for at in powers if at >= min(above))], **form)}
 
     def config(self) -> dict[str, Any]:
         """Return the Vega-Lite configuration of the theme."""

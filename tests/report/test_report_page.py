@@ -120,6 +120,22 @@ def test_means_stand_beside_their_maxima(tmp_path: Path) -> None:
     assert all(name.removesuffix("_mean") + "_max" in columns for name in means)
 
 
+def test_without_seeds_to_average_figures_stand_alone(tmp_path: Path) -> None:
+    make_runs(tmp_path, ("kg", "pkg"), workers=(8, 16))
+    data = gather([tmp_path])
+    columns = side_by_side(data).columns
+    assert {"peak_to_mean", "latency_p99_ms", "throughput_limit_tps"} <= set(columns)
+    assert not {"peak_to_mean_mean", "peak_to_mean_max", "latency_p99_ms_mean"} & set(columns)
+    said = page(data)
+    assert "Means over seeds" not in said
+    assert "Figures of each grouping" in said
+    make_runs(tmp_path / "more", ("kg", "pkg"), seed=(0, 1))
+    several = page(gather([tmp_path / "more"]))
+    assert "Means over seeds, each beside its maximum" in several
+    assert ">peak to mean, mean</button>" in several
+    assert ">peak to mean, max</button>" in several
+
+
 def test_failed_cells_are_listed_with_their_errors(tmp_path: Path) -> None:
     make_run(tmp_path / "cells" / "a")
     (tmp_path / "sweep.json").write_text("{}")

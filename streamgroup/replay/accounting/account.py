@@ -64,15 +64,19 @@ class Lag(NamedTuple):
     """What came to workers and what left them in equal cells of time, each 2^shift ns long, as many as hold the run.
 
     `sent` and `left` int64[LAG_CELLS n] count by cell and then by worker: tuples by their arrival, lost ones among
-    them, and by their finish. `shift` int64[1]. Tuples come in the order of their arrival: `sent` lacks those of the
-    cell at hand, `cell` int64[1], which are what the sums have more than `before` int64[n].
+    them, and by their finish. `until` int64[LAG_CELLS n] is the last finish of the tuples that arrived up to the end
+    of a cell in which any arrived, NEVER if one of them was lost. `shift` int64[1]. Tuples come in the order of their
+    arrival: `sent` lacks those of the cell at hand, `cell` int64[1], which are what the sums have more than `before`
+    int64[n], and `until` is `latest` int64[n] there. Deliveries that were made again are in neither.
     """
 
     sent: I64
     left: I64
+    until: I64
     shift: I64
     cell: I64
     before: I64
+    latest: I64
 
 
 class Meters(NamedTuple):
@@ -144,9 +148,11 @@ def make_meters(workers: int, heads: NDArray[np.uint8] | None = None) -> Meters:
         Lag(
             sent=filled(LAG_CELLS * workers),
             left=filled(LAG_CELLS * workers),
+            until=filled(LAG_CELLS * workers),
             shift=filled(1, _LEAST_SHIFT),
             cell=filled(1),
             before=filled(workers),
+            latest=filled(workers),
         ),
         latency_min=filled(1, NEVER),
         latency_max=filled(1, -1),
@@ -188,9 +194,11 @@ def widen(lag: Any, until: Any) -> None:
                 to, first = cell * workers + worker, 2 * cell * workers + worker
                 lag.sent[to] = lag.sent[first] + lag.sent[first + workers]
                 lag.left[to] = lag.left[first] + lag.left[first + workers]
+                lag.until[to] = max(lag.until[first], lag.until[first + workers])
         for place in range(half * workers, LAG_CELLS * workers):
             lag.sent[place] = 0
             lag.left[place] = 0
+            lag.until[place] = 0
         lag.shift[0] += 1
         lag.cell[0] >>= 1
 
@@ -204,6 +212,7 @@ def _end_cell(lag: Any, parts: Any, cell: Any) -> None:
         tuples = parts[2 * worker] + parts[2 * worker + 1]
         lag.sent[first + worker] += tuples - lag.before[worker]
         lag.before[worker] = tuples
+        lag.until[first + worker] = lag.latest[worker]
     lag.cell[0] = cell
 
 
@@ -258,6 +267,7 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
             if finish == LOST:
                 sums.parts[part] += 1
                 sums.lost[worker] += 1
+                lag.latest[worker] = NEVER
             else:
                 meters.dropped[0] += 1
             continue
@@ -266,6 +276,7 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
             widen(lag, finish)
             shift = lag.shift[0]
         lag.left[np.uint64((finish >> shift) * workers) + worker] += 1
+        lag.latest[worker] = max(lag.latest[worker], finish)
         sums.parts[part] += 1
         low = sums.low[worker] + latency
         if low >= CARRY:
@@ -332,6 +343,13 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
             stop = min(stop, rows.ends[row] - offset)
         while begin < stop:
             upto = min(begin + BLOCK, stop)
+            is_again = False
+            if redelivery < again.shape[0]:
+                # A tuple that was sent again is a block of its own: what it does to lag is not at its arrival.
+                place = again[redelivery, 0] - offset
+                is_again = place == begin
+                upto = begin + 1 if is_again else min(upto, place)
+            latest = meters.lag.latest[events.worker[begin]]
             upto = _in_one_cell(events.arrival, meters.lag, meters.sums.parts, begin, upto)
             if pairs.is_full(upto - begin + again.shape[0] - redelivery):
                 return Progress(offset, begin, end, row, redelivery, 0)
@@ -349,6 +367,8 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
                 redelivery += 1
             base = _base(serving, begin)
             _account_latencies(events, meters, begin, upto, base)
+            if is_again:
+                meters.lag.latest[events.worker[begin]] = latest
             _account_pairs(events, meters, pairs, begin, upto, base)
             begin = upto
         if row < rows.ends.shape[0] and rows.ends[row] - offset == stop:

@@ -89,14 +89,13 @@ class WorkerTable:
 class LagTable:
     """How far workers are behind, at the ends of r equal cells of time, `width_ns` long, from the first arrival on.
 
-    `tuples` int64[r, N] were sent to a worker and have neither finished nor been lost by then; `behind_ns`
-    float64[r, N] is how much later as many tuples have left it as it had been sent by then, as if those that leave
-    within a cell did so at equal distances; NaN if that never comes.
+    `tuples` int64[r, N] were sent to a worker and have neither finished nor been lost by then; `behind_ns` int64[r, N]
+    is how much later the last of all that it had been sent by then finishes or is lost, 0 if none is left.
     """
 
     width_ns: int
     tuples: I64
-    behind_ns: NDArray[np.float64]
+    behind_ns: I64
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,13 @@
     config.legend.columns = Math.max(1, Math.floor(width / (longest * 7.2 + 34)));
     if (spec.facet) {
       const panels = new Set(column(spec.data.name, spec.facet.field)).size;
-      spec.columns = Math.max(1, Math.min(panels, Math.floor(width / 350) || 1));
+      const apart = ((spec.resolve || {}).scale || {}).y === "independent";
+      // Two units of one run stand side by side.
+      const most = apart ? 2 : panels;
+      spec.columns = Math.max(1, Math.min(most, Math.floor(width / 350) || 1));
       spec.spacing = 18;
-      spec.spec.width = Math.floor((width - 74 - 18 * (spec.columns - 1)) / spec.columns);
+      const axes = apart ? 60 * spec.columns : 74;
+      spec.spec.width = Math.floor((width - axes - 18 * (spec.columns - 1)) / spec.columns);
     } else {
       spec.width = Math.floor(width);
       spec.autosize = { type: "fit-x", contains: "padding", resize: false };

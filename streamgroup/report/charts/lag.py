@@ -1,6 +1,7 @@
 """How far workers are behind over time, in tuples and in seconds."""
 
 import json
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -19,16 +20,18 @@ SECTION: Section = "time"
 ORDER = 40
 
 _MOST_RUNS = 4
-_MOST_WORKERS = 5
 _KINDS = {"backlog_tuples": "tuples", "backlog_s": "seconds"}
+_RANKS = ("worker furthest behind", "second", "third")
+_OTHERS = "from the least to the largest of all others"
 
 
 def frame(data: ReportData) -> pl.DataFrame:
-    """Return `value`, the backlog of a worker at `time_s` in the `unit` of its panel: tuples, or seconds.
+    """Return `value`, the backlog of a `worker` at `time_s` in the `unit` of its panel: tuples, or seconds.
 
-    For up to 4 groupings of the first condition, those with the most p99 latency first, one run each; the 5 workers
-    that are furthest behind have a line each, of all others it is the largest. `drains` says how long it took to catch
-    up after a crash or a slow phase. Runs of older versions, without the table, are left out.
+    For up to 4 groupings of the first condition, those with the most p99 latency first, one run each; the 3 workers
+    whose largest backlog is the longest have a line each, by `rank`; of all others it is the largest, beside the
+    `least`. `drains` says how long it took to catch up after a crash or a slow phase. Runs of older versions, without
+    the table, are left out.
     """
     runs = data.first_seeds
     runs = runs.filter(pl.col("condition") == runs["condition"].first())
@@ -51,20 +54,24 @@ def _of_run(data: ReportData, row: dict[str, object], *, several: bool) -> pl.Da
     worst = lag.group_by("worker").agg(pl.col("backlog_tuples", "backlog_s").max()).sort(
         "backlog_s", "backlog_tuples", "worker", descending=[True, True, False], nulls_last=False
     )  # fmt: skip
-    named = worst["worker"].head(_MOST_WORKERS).to_list()
-    others = worst.height - len(named)
-    is_named = pl.col("worker").is_in(named)
-    label = pl.when(is_named).then(pl.format("worker {}", "worker")).otherwise(pl.lit(f"largest of {others} others"))
+    ranks = dict(zip(worst["worker"].to_list(), _RANKS, strict=False))
+    others = worst.height - len(ranks)
+    rank = pl.col("worker").replace_strict(ranks, default=_OTHERS, return_dtype=pl.String)
+    who = pl.when(pl.col("rank") == _OTHERS).then(pl.lit(f"largest of {others} others"))
+    panel = pl.format("{}backlog in {}", pl.lit(f"{grouping}: " if several else ""), "unit")
+    # The line of the worker furthest behind comes last, on top of the others.
+    order = pl.col("rank").replace_strict({name: place for place, name in enumerate((_OTHERS, *reversed(_RANKS)))})
     return (
-        lag.with_columns(label.alias("who"))
-        .group_by("time_s", "who")
-        .agg(pl.col("backlog_tuples").max().cast(pl.Float64), pl.col("backlog_s").max())
-        .unpivot(index=["time_s", "who"], variable_name="unit")
+        lag.select("time_s", "worker", rank.alias("rank"), pl.col(*_KINDS).cast(pl.Float64))
+        .unpivot(index=["time_s", "worker", "rank"], variable_name="unit")
         .with_columns(pl.col("unit").replace_strict(_KINDS))
-        .with_columns((pl.concat_str(pl.lit(f"{grouping}: "), "unit") if several else pl.col("unit")).alias("panel"))
-        .sort(pl.col("unit") != "tuples", "time_s", "who")
+        .sort("value", "worker", descending=[True, False], nulls_last=True)
+        .group_by("time_s", "rank", "unit", maintain_order=True)
+        .agg(pl.col("worker", "value").first(), pl.col("value").min().alias("least"))
+        .sort(pl.col("unit") != "tuples", order, "time_s")
         .select(
-            "panel", pl.lit(grouping).alias("grouping"), "unit", "time_s", "who", "value",
+            panel.alias("panel"), pl.lit(grouping).alias("grouping"), "unit", "time_s",
+            who.otherwise(pl.format("worker {}", "worker")).alias("who"), "rank", "worker", "value", "least",
             pl.lit(" ".join(drains)).alias("drains"),
         )
     )  # fmt: skip
@@ -80,44 +87,51 @@ def _describe(drain: Drain) -> str:
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw a line for each worker, a panel for each unit."""
-    names = frame["who"].unique().sort().to_list()
-    lines = Look(look.theme, tuple(names))
-    colours = [lines.colour_of(name) for name in names]
-    chart = (
-        alt.Chart()
-        .mark_line(opacity=0.9, strokeWidth=1.5, interpolate="step-before")
-        .encode(
-            x=alt.X(
-                "time_s:Q", title="time since the start (s)", axis=alt.Axis(grid=False), scale=alt.Scale(nice=False)
-            ),
-            y=alt.Y("value:Q", title="backlog"),
-            color=alt.Color("who:N", title=None, scale=alt.Scale(domain=names, range=colours)),
-            tooltip=[
-                alt.Tooltip("grouping:N"),
-                alt.Tooltip("who:N", title="worker"),
-                alt.Tooltip("time_s:Q", format=".4~g"),
-                alt.Tooltip("value:Q", title="backlog", format=",.4~g"),
-                alt.Tooltip("unit:N"),
-            ],
-        )
+    """Draw a line for each of the workers furthest behind and a band for all others, a panel for each unit."""
+    names = [name for name in (*_RANKS, _OTHERS) if name in set(frame["rank"])]
+    colours = [*look.series[: len(names) - 1], look.muted] if _OTHERS in names else look.series[: len(names)]
+    legend = alt.Legend(symbolType="square", symbolOpacity=1)
+    base = alt.Chart().encode(
+        x=alt.X("time_s:Q", title="time since the start (s)", axis=alt.Axis(grid=False), scale=alt.Scale(nice=False)),
+        # Of one width, so that panels below each other begin at one place.
+        y=alt.Y("value:Q", title=None, axis=alt.Axis(tickCount=5, format="~r", minExtent=46, maxExtent=46)),
+        color=alt.Color("rank:N", title=None, scale=alt.Scale(domain=names, range=colours), legend=legend),
+        tooltip=[
+            alt.Tooltip("grouping:N"),
+            alt.Tooltip("worker:N"),
+            alt.Tooltip("time_s:Q", format=".4~g"),
+            alt.Tooltip("value:Q", title="backlog", format=",.4~g"),
+            alt.Tooltip("unit:N"),
+        ],
     )
-    found = faceted(chart, frame)
+    is_band = f"datum.rank === '{_OTHERS}'"
+    line = base.transform_filter(f"!({is_band})").mark_line(opacity=0.9, strokeWidth=1.5, interpolate="step-before")
+    band = base.transform_filter(is_band).mark_area(opacity=0.35, interpolate="step-before").encode(y2="least:Q")
+    found = faceted(alt.layer(band, line), frame)
     return found.resolve_scale(y="independent") if isinstance(found, alt.FacetChart) else found
 
 
 def caption(frame: pl.DataFrame) -> str:
     """Name for each run who is furthest behind and when, and how long it took to catch up."""
     sentences = []
+    steps: list[float] = []
     for part in frame.partition_by("grouping", maintain_order=True):
         tuples, seconds = (part.filter(pl.col("unit") == unit) for unit in _KINDS.values())
-        most = tuples.sort("value", descending=True, maintain_order=True).row(0, named=True)
-        longest = seconds.sort("value", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
+        steps.append(float(part["time_s"].min()))  # type: ignore[arg-type]
+        most, longest = (_largest(one) for one in (tuples, seconds))
         sentences.append(
-            f"{most['grouping']}: {most['who']} has the most tuples not finished, {number(most['value'])}, "
-            f"{number(most['time_s'])} s after the start; {longest['who']} is furthest behind, "
+            f"{most['grouping']}: worker {most['worker']} has the most tuples not finished, {number(most['value'])}, "
+            f"{number(most['time_s'])} s after the start; worker {longest['worker']} is furthest behind, "
             f"{number(longest['value'])} s."
         )
         if part["drains"][0]:
             sentences.append(part["drains"][0])
+    every = " to ".join(dict.fromkeys(number(step) for step in (min(steps), max(steps))))
+    sentences.append(f"Seen every {every} s; in between a worker can be behind by at most that much more.")
     return " ".join(sentences)
+
+
+def _largest(rows: pl.DataFrame) -> dict[str, Any]:
+    """Return the row with the largest backlog, of equal ones the first."""
+    ordered = rows.sort("value", "time_s", "worker", descending=[True, False, False], nulls_last=True)
+    return ordered.row(0, named=True)

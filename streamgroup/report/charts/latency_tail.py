@@ -22,18 +22,22 @@ _FINE, _STRAIGHT = 25, 40
 def frame(data: ReportData) -> pl.DataFrame:
     """Return `share`, the part (0..1] of the tuples that took `at_least_ms` or longer, pooled over seeds.
 
-    For each condition the runs on one number of workers, where most groupings are; a curve is thinned, but keeps
-    its first and its last point.
+    For each condition the runs on one number of workers, where most groupings are; of latencies with nearly the same
+    share only the first and the last. `latency_p99_ms` is the mean of that metric over the `runs`, as in the tables.
     """
-    runs = data.focus.select("run", "condition", "grouping", "workers")
+    runs = data.focus.select("run", "condition", "grouping", "workers", "latency_p99_ms")
     if runs.is_empty():
         return _EMPTY
     keys = ["condition", "grouping", "workers"]
+    p99 = runs.group_by(keys).agg(
+        pl.col("latency_p99_ms").mean().cast(pl.Float64), pl.len().cast(pl.Int64).alias("runs")
+    )
     counted = (
         data.table("latency", runs["run"].to_list())
         .join(runs, "run")
         .group_by(*keys, "at_least_ms")
         .agg(pl.col("tuples").sum())
+        .join(p99, keys)
         .sort(*keys, "at_least_ms")
     )
     if counted.is_empty():
@@ -41,15 +45,17 @@ def frame(data: ReportData) -> pl.DataFrame:
     above = pl.col("tuples").reverse().cum_sum().reverse().over(keys) / pl.col("tuples").sum().over(keys)
     shares = counted.with_columns(above.alias("share"), pl.int_range(pl.len()).over(keys).alias("_place"))
     steps = ((pl.col("share").log10() * _FINE).round(), (pl.col("share") * _STRAIGHT).round())
-    last = pl.col("_place") == pl.col("_place").max().over(keys)
-    first = pl.int_range(pl.len()).over(*keys, *steps) == 0
-    return paneled(shares.filter(first | last).select(*keys, "at_least_ms", "share"))
+    # Where a share is the same over many latencies, it falls after the last of them.
+    ends = (pl.col("_place") == pl.col("_place").min()) | (pl.col("_place") == pl.col("_place").max())
+    return paneled(
+        shares.filter(ends.over(*keys, *steps)).select(*keys, "at_least_ms", "share", "latency_p99_ms", "runs")
+    )
 
 
 _EMPTY = pl.DataFrame(
     schema={
         "panel": pl.String, "condition": pl.String, "grouping": pl.String, "workers": pl.Int64,
-        "at_least_ms": pl.Float64, "share": pl.Float64,
+        "at_least_ms": pl.Float64, "share": pl.Float64, "latency_p99_ms": pl.Float64, "runs": pl.Int64,
     }
 )  # fmt: skip
 
@@ -74,19 +80,25 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 
 def caption(frame: pl.DataFrame) -> str:
-    """Describe where the slowest hundredth begins."""
+    """Name the least and the largest p99, as in the tables."""
     sentences = ["The lower a line falls and the further left it ends, the fewer tuples wait long."]
+    several = (frame["runs"] > 1).any()
+    what = "the mean of the seeds' p99 latencies" if several else "the p99 latency"
+    if several:
+        sentences.append("A line is of the tuples of all seeds together.")
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         slow = (
-            (part.filter(pl.col("share") >= 0.01).group_by("grouping").agg(pl.col("at_least_ms").max()))
-            .sort("at_least_ms", "grouping")
+            part.filter(pl.col("latency_p99_ms").is_not_null())
+            .unique("grouping", maintain_order=True)
+            .sort("latency_p99_ms", "grouping")
             .to_dicts()
         )
         where = f"{part['panel'][0]}, on" if part["panel"][0] else "On"
-        best, worst = slow[0], slow[-1]
-        sentences.append(
-            f"{where} {part['workers'][0]} workers one in a hundred tuples takes {number(best['at_least_ms'])} ms or "
-            f"longer with {best['grouping']}"
-            + (f", {number(worst['at_least_ms'])} ms with {worst['grouping']}." if len(slow) > 1 else ".")
-        )
+        if slow:
+            best, worst = slow[0], slow[-1]
+            sentences.append(
+                f"{where} {part['workers'][0]} workers {what} is {number(best['latency_p99_ms'])} ms with "
+                f"{best['grouping']}"
+                + (f", {number(worst['latency_p99_ms'])} ms with {worst['grouping']}." if len(slow) > 1 else ".")
+            )
     return " ".join(sentences)

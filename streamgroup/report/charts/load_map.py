@@ -1,5 +1,9 @@
 """The load of each worker over time, as a heat map."""
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import altair as alt
 import polars as pl
 
@@ -26,27 +30,27 @@ def frame(data: ReportData) -> pl.DataFrame:
     For up to 6 groupings of the first condition (the 3 with the least and the 3 with the most imbalance in their worst
     window), one run each; windows are merged to at most 50, workers to at most 64, the most loaded of them counting.
     `window`, which begins at `start_s`, and `worker` are the first of those put together, `windows_each` and
-    `workers_each` how many they are.
+    `workers_each` how many they are; `end_s` is when the next begins.
     """
     runs = data.first_seeds
     ordered = runs.filter(pl.col("condition") == runs["condition"].min()).sort("window_imbalance_max", "grouping")
     if ordered.height > _MOST_RUNS:
         ordered = pl.concat([ordered.head(_MOST_RUNS // 2), ordered.tail(_MOST_RUNS // 2)])
     maps = [
-        _map(data.table("loads", [row["run"]]), data.table("windows", [row["run"]]), row["grouping"], row["condition"])
+        _map(data.table("loads", [row["run"]]), data.table("windows", [row["run"]]), row)
         for row in ordered.iter_rows(named=True)
     ]
-    return pl.concat(maps) if maps else _map(_NONE, _TIMES, "", "")
+    return pl.concat(maps) if maps else _map(_NONE, _TIMES, {"grouping": "", "condition": ""})
 
 
 _NONE = pl.DataFrame(schema={"window": pl.Int64, "worker": pl.Int64, "tuples": pl.Int64})
 _TIMES = pl.DataFrame(schema={"window": pl.Int64, "start_s": pl.Float64})
 
 
-def _map(loads: pl.DataFrame, times: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
-    starts = times.select(pl.col("window").cast(pl.Int64), "start_s")
+def _map(loads: pl.DataFrame, times: pl.DataFrame, run: Mapping[str, Any]) -> pl.DataFrame:
     number_of = loads["window"].n_unique()
     windows = max(1, -(-number_of // _MOST_WINDOWS))
+    starts = _ends(times.select(pl.col("window").cast(pl.Int64), "start_s").sort("window"), windows)
     workers = max(1, -(-loads["worker"].n_unique() // _MOST_WORKERS))
     place = pl.col("window").rank("dense").cast(pl.Int64) - 1
     return (
@@ -62,14 +66,27 @@ def _map(loads: pl.DataFrame, times: pl.DataFrame, grouping: str, condition: str
         .join(starts, "window", "left")
         .sort("window", "worker")
         .select(
-            pl.lit(grouping).alias("panel"),
-            pl.lit(condition).alias("condition"),
-            pl.lit(grouping).alias("grouping"),
-            "window", "start_s", "worker", "tuples", "load",
+            pl.lit(run["grouping"]).alias("panel"),
+            pl.lit(run["condition"]).alias("condition"),
+            pl.lit(run["grouping"]).alias("grouping"),
+            "window", "start_s", "end_s", "worker", "tuples", "load",
             pl.lit(windows, pl.Int64).alias("windows_each"),
             pl.lit(workers, pl.Int64).alias("workers_each"),
         )
     )  # fmt: skip
+
+
+def _ends(starts: pl.DataFrame, windows: int) -> pl.DataFrame:
+    """Add `end_s`, when the `windows` windows from each on are over: not after empty ones that follow them.
+
+    The last windows are as long as all others on average, one alone is a second.
+    """
+    windows_long = (pl.col("start_s").last() - pl.col("start_s").first()) / (pl.len() - 1)
+    ahead, later = pl.col("window").shift(-windows), pl.col("start_s").shift(-windows)
+    step = (later - pl.col("start_s")) * windows / (ahead - pl.col("window"))
+    left = pl.min_horizontal(pl.lit(windows), pl.len() - pl.int_range(pl.len()))
+    last = pl.when(pl.len() > 1).then(windows_long * left).otherwise(1.0)
+    return starts.with_columns((pl.col("start_s") + pl.coalesce(step, last)).alias("end_s"))
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
@@ -79,19 +96,25 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """
     top = max(2.0, float(frame["load"].max() or 0))  # type: ignore[arg-type]
     usual = min(max(1.5, float(frame["load"].quantile(0.98) or 0)), (1 + top) / 2)
-    few = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=12, domain=False)
-    times = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=24, domain=False, format=".3~g")
+    least, most, each = (int(value) for value in (*_range(frame["worker"]), frame["workers_each"].max()))  # type: ignore[arg-type]
+    workers = alt.Scale(domain=[least - 0.5, most + each - 0.5], nice=False, zero=False)
+    few = alt.Axis(tickMinStep=1, tickCount=6, grid=False, domain=False)
+    times = alt.Axis(tickCount=6, grid=False, domain=False, format=".4~g")
+    legend = alt.Legend(gradientLength=220, format=".2~f", values=_round_values(top))
     chart = (
         alt.Chart()
+        .transform_calculate(below="datum.worker - 0.5", above="datum.worker + datum.workers_each - 0.5")
         .mark_rect()
         .encode(
-            x=alt.X("start_s:O", title="time since the start (s)", axis=times, scale=alt.Scale(paddingInner=0)),
-            y=alt.Y("worker:O", title="worker", sort="descending", axis=few, scale=alt.Scale(paddingInner=0)),
+            x=alt.X("start_s:Q", title="time since the start (s)", axis=times, scale=alt.Scale(nice=False, zero=False)),
+            x2="end_s:Q",
+            y=alt.Y("below:Q", title="worker", axis=few, scale=workers),
+            y2="above:Q",
             color=alt.Color(
                 "load:Q",
                 title="load over the mean",
                 scale=alt.Scale(domain=[0, 1, usual, top], range=look.balance, interpolate="rgb"),
-                legend=alt.Legend(gradientLength=220, format=".2~f", values=[0, 1, usual, top]),
+                legend=legend,
             ),
             tooltip=[
                 alt.Tooltip("grouping:N"),
@@ -104,6 +127,18 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
         )
     )
     return faceted(chart, frame, apart=True)
+
+
+def _range(values: pl.Series) -> tuple[Any, Any]:
+    return values.min(), values.max()
+
+
+def _round_values(top: float) -> list[float]:
+    """Return round numbers from 0 to the end of the scale, and 1, the mean, where it is apart from them."""
+    power = 10.0 ** math.floor(math.log10(top / 5))
+    step = next(digit * power for digit in (1, 2, 5, 10) if top / (digit * power) <= 5)
+    values = [place * step for place in range(int(top / step) + 1)]
+    return sorted({*values, *([1.0] if min(abs(value - 1) for value in values) > top / 15 else [])})
 
 
 def caption(frame: pl.DataFrame) -> str:

@@ -140,30 +140,19 @@ def lag_rows(run: Run, measured: list[Record]) -> list[dict[str, Any]]:
             if place + 1 < len(r.deliveries) or r.status != "finished":
                 left = run.lives[delivery.worker].ended_ns
             assert left is not None
-            stays.append((delivery.worker, sent // width, left // width))
+            stays.append((delivery.worker, sent, left))
             sent = left
-    cells = range(max(moments) // width + 1)
-    by_worker = []
-    for worker in range(len(run.lives)):
-        come = [sum(w == worker and sent <= cell for w, sent, _ in stays) for cell in cells]
-        gone = [sum(w == worker and left <= cell for w, _, left in stays) for cell in cells]
-        by_worker.append((come, gone))
     rows = []
-    for cell in cells:
-        for worker, (come, gone) in enumerate(by_worker):
-            later: Fraction | None = Fraction(0)
-            if come[cell] > gone[cell]:
-                until = next((until for until in cells[cell:] if gone[until] >= come[cell]), None)
-                later = None
-                if until is not None:
-                    part = Fraction(come[cell] - gone[until - 1], gone[until] - gone[until - 1])
-                    later = until - cell - 1 + part
+    for cell in range(max(moments) // width + 1):
+        end = (cell + 1) * width
+        for worker in range(len(run.lives)):
+            come = [left for w, sent, left in stays if w == worker and sent < end]
             rows.append(
                 {
-                    "time_s": as_float((cell + 1) * width, SECOND),
+                    "time_s": as_float(end, SECOND),
                     "worker": worker,
-                    "backlog_tuples": come[cell] - gone[cell],
-                    "backlog_s": None if later is None else as_float(later * width, SECOND),
+                    "backlog_tuples": sum(left >= end for left in come),
+                    "backlog_s": as_float(max(0, max(come, default=0) - end), SECOND),
                 }
             )
     return rows
