@@ -233,6 +233,21 @@ def test_doctor(invoke, monkeypatch) -> None:
     assert "openjdk-17" in found.stderr
 
 
+def test_doctor_reports_the_size_of_the_class_archives(invoke, tmp_path) -> None:
+    def found() -> str:
+        rows = {
+            row["check"]: row
+            for row in json.loads(invoke("doctor", "--json", STREAMGROUP_CACHE_DIR=str(tmp_path)).stdout)
+        }
+        return rows["class archives"]["found"]
+
+    assert found() == f"{tmp_path / 'classes'}, 0 MB in 0 files"
+    (tmp_path / "classes").mkdir()
+    for name in ("a.jsa", "b.jsa", "c.other"):
+        (tmp_path / "classes" / name).write_bytes(bytes(1_600_000))
+    assert found() == f"{tmp_path / 'classes'}, 3 MB in 2 files"
+
+
 @pytest.mark.parametrize(
     ("limit", "found"),
     [("1073741824", "1.0 GiB, ingest needs 2"), ("2147483648", "2.0 GiB, "), ("max", None), (None, None)],

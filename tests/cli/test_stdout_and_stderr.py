@@ -57,6 +57,15 @@ def test_results_alone_go_to_stdout_with_warnings_on(spawn, trace) -> None:
     assert "\r" not in done.stderr
 
 
+def test_a_replay_says_where_the_results_of_an_application_are(invoke, trace, tmp_path) -> None:
+    command = ("replay", trace, "-g", "pkg", "-n", "4", "--app", "count")
+    kept = invoke(*command, "-o", tmp_path / "run")
+    assert f"wrote {tmp_path / 'run'}, the results of --app in results.parquet\n" in kept.stderr
+    assert (tmp_path / "run" / "results.parquet").is_file()
+    assert "the results of --app are kept with -o RUN, in RUN/results.parquet\n" in invoke(*command).stderr
+    assert "results" not in invoke(*command[:-2]).stderr
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_a_poor_encoding_ends_nothing(spawn, tmp_path, encoding) -> None:
     import pyarrow as pa

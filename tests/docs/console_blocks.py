@@ -56,8 +56,9 @@ def run_here(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     if words[0] != "streamgroup" or re.search(r"[|;&<>*?$`~]", _QUOTED.sub("", command)) or _OWN_SPARK & {*words}:
         return run(command, directory)
     # Tests that share a session leave it open: an ingest that opens its own would be refused.
-    sql = sys.modules.get("pyspark.sql")
-    if words[1] == "ingest" and sql and sql.SparkSession.getActiveSession():
+    # The active session is one of a thread, of which there may be none; the context is the process's.
+    spark = sys.modules.get("pyspark")
+    if words[1] == "ingest" and spark and spark.SparkContext._active_spark_context:
         return run(command, directory)
     with contextlib.chdir(directory):
         found = CliRunner().invoke(app, words[1:])
@@ -82,6 +83,14 @@ def missing(shown: list[str], told: str) -> str | None:
     return next((line for line in shown if line.strip() not in ("", "...") and line.rstrip() not in lines), None)
 
 
+def unmarked(shown: list[str], told: str) -> str | None:
+    """Return the first line printed that is not shown, where lines are shown and no `...` marks an omission."""
+    if not shown or "..." in shown:
+        return None
+    lines = {line.rstrip() for line in shown}
+    return next((line for line in told.split("\n") if line.strip() and line.rstrip() not in lines), None)
+
+
 def follow(page: Path, directory: Path) -> int:
     """Save the files of a page, run its commands and compare what they print; tell how many there were."""
     prepare(directory)
@@ -95,6 +104,8 @@ def follow(page: Path, directory: Path) -> int:
         assert result.returncode == 0, f"{step.command}\n{result.stderr}"
         lacks = missing(step.shown, result.stdout)
         assert lacks is None, f"{step.command}\ndoes not print: {lacks}\nbut:\n{result.stdout}\n{result.stderr}"
+        more = unmarked(step.shown, result.stdout)
+        assert more is None, f"{step.command}\nalso prints, without a `...` on the page: {more}"
     return commands
 
 

@@ -10,7 +10,7 @@ from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages import app_states
-from tests.docs.console_blocks import DOCS
+from tests.docs.console_blocks import DOCS, follow
 from tests.replay.test_applications import trace_of, value_of
 
 BLOCKS = re.findall(
@@ -31,3 +31,8 @@ def test_the_applications_of_the_page(tmp_path: Path) -> None:
         assert found["result"].to_list() == [max(own) - min(own) for own in values]
     found = pl.DataFrame(tables(replay(trace, ReplayOptions("kg", 4, app=str(median))))["results"])
     assert found["result"].to_list() == [sorted(own)[5] for own in values]
+
+
+@pytest.mark.usefixtures("_without_spark")
+def test_the_commands_of_the_page(tmp_path: Path) -> None:
+    assert follow(DOCS / "adding-an-application.md", tmp_path) == 5

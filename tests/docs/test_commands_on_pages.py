@@ -21,14 +21,17 @@ def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     with zstandard.open(sample, "rt") as lines:
         (tmp_path / "short.csv").write_text("".join(islice(lines, 2000)))
     works("streamgroup ingest csv short.csv --time time --key object -o requests.trace --overwrite", tmp_path)
-    (begun,) = re.findall(r"`cp (streamgroup/\S+) mine\.py`", (ROOT / "README.md").read_text())
+    (begun,) = re.findall(r"^cp (streamgroup/\S+) mine\.py$", (ROOT / "README.md").read_text(), re.MULTILINE)
     shutil.copy(ROOT / begun, tmp_path / "mine.py")
     found = commands_of(ROOT / "README.md")
     assert len(found) == 9
     for command in found:
-        if " new-sweep " in command:
-            shutil.copytree(tmp_path / "sweep", tmp_path / "new-sweep")
         works(command, tmp_path)
+    # In a clone Git ignores what they make.
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    assert works("git init -q && git status --porcelain", tmp_path).split() == [
+        "??", ".gitignore", "??", "short.csv", "??", "traces"
+    ]  # fmt: skip
     works("streamgroup replay requests.trace -g sg -n 50 --arrivals utilization=0.8 -o runs/sg", tmp_path)
     for command in commands_of(DOCS / "metrics.md"):
         assert works(command, tmp_path)

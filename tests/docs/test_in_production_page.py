@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamgroup.base.errors import UsageError
 from streamgroup.online import Partitioner
+from streamgroup.replay.scenario.grouping_selection import family
 from tests.docs.console_blocks import DOCS
 
 KEYS = [b"k%d" % (i * i % 23) for i in range(60)]
@@ -76,3 +78,28 @@ def test_a_spark_task_calls_it(page: dict[str, Any]) -> None:
     batches = [pa.record_batch({"key": KEYS[:25]}), pa.record_batch({"key": KEYS[25:]})]
     found = list(page["with_worker"]("pkg", 4, 0, 1, iter(batches)))
     assert [worker for batch in found for worker in batch["worker"].to_pylist()] == EXPECTED
+
+
+def test_the_table_says_what_each_grouping_decides_by() -> None:
+    rows = re.findall(
+        r"^\| (the key|also what).* \| (.*) \| .* \|$", (DOCS / "in-production.md").read_text(), re.MULTILINE
+    )
+    assert [by for by, _ in rows] == ["the key", "also what"]
+    named = set()
+    for by, groupings in rows:
+        several, one = (re.findall(r"`(\w+)`", part) for part in groupings.split("with one source"))
+        named |= {*several, *one}
+        for grouping in several:
+            assert Partitioner(grouping, 4, sources=2, interpreted=True).listens == (by == "also what"), grouping
+        for grouping in one:
+            assert Partitioner(grouping, 4, sources=1, interpreted=True).listens == (by == "also what"), grouping
+            with pytest.raises(UsageError):
+                Partitioner(grouping, 4, sources=2, interpreted=True)
+    engines = {name for name in family() if (DOCS / "groupings" / f"{name}.md").read_text().find("../engines/") > 0}
+    refused = {"full_knowledge", "oracle", "salted"}
+    assert {*family()} - named - refused == engines
+    for grouping in engines:
+        assert not Partitioner(grouping, 4, sources=2, interpreted=True).listens, grouping
+    for grouping in refused:
+        with pytest.raises(UsageError):
+            Partitioner(grouping, 4, sources=1, interpreted=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console_blocks import DOCS, follow, missing
+from tests.docs.console_blocks import DOCS, follow, missing, unmarked
 
 pytestmark = pytest.mark.many_groupings
 
@@ -38,3 +38,10 @@ def test_a_line_that_is_not_printed_is_found() -> None:
     assert missing(["a", "...", "c"], "a\nb\nc\n") is None
     assert missing(["c", "a"], "a\nb\nc\n") == "a"
     assert missing(["d"], "a\nb\nc\n") == "d"
+
+
+def test_a_line_that_is_left_out_unmarked_is_found() -> None:
+    assert unmarked(["a", "b"], "a\n\nb \n") is None
+    assert unmarked(["a", "c"], "a\nb\nc\n") == "b"
+    assert unmarked(["a", "...", "c"], "a\nb\nc\n") is None
+    assert unmarked([], "a\n") is None

@@ -1,5 +1,6 @@
 """`doctor`: checks of this machine."""
 
+import contextlib
 import importlib
 import importlib.metadata
 import os
@@ -38,6 +39,7 @@ def run(console: Console, options: Options) -> None:
         ("memory", _memory),
         ("temporary files", _temporary),
         ("compiled code", _cache),
+        ("class archives", _class_archives),
         *((name, lambda name=name: _library(name)) for name in _LIBRARIES),
         ("spark connect (optional)", _connect),
     ]
@@ -110,6 +112,18 @@ def _cache() -> str:
     if not os.access(folder, os.W_OK):
         raise EnvironmentFault(f"cannot write in {folder}", "set STREAMGROUP_CACHE_DIR")
     return str(folder)
+
+
+def _class_archives() -> str:
+    from streamgroup.base.storage.cache_directory import cache_root
+
+    folder = cache_root() / "classes"
+    sizes = []
+    for archive in folder.glob("*.jsa"):
+        # Another process may replace it meanwhile.
+        with contextlib.suppress(OSError):
+            sizes.append(archive.stat().st_size)
+    return f"{folder}, {sum(sizes) / 10**6:.0f} MB in {len(sizes)} {'file' if len(sizes) == 1 else 'files'}"
 
 
 def _library(name: str) -> str:

@@ -127,8 +127,11 @@ def show(console: Console, options: Options, run: sg.Run) -> None:
         console.note(note)
     for warning in run.warnings:
         console.warn(warning)
+    with_app = run.options["app"] is not None
     if run.output is not None:
-        console.note(f"wrote {run.output}")
+        console.note(f"wrote {run.output}" + (", the results of --app in results.parquet" if with_app else ""))
+    elif with_app:
+        console.note("the results of --app are kept with -o RUN, in RUN/results.parquet")
     if console.form in PEOPLE:
         crashed = _OF_CRASH if run.options["crash"] is not None else ()
         shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or name in crashed or run.metrics.get(name)]

@@ -112,7 +112,7 @@ def _least(one: LeastWorkers) -> dict[str, Any]:
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
-    return {"whole": sample.whole, "tuples": sample.tuples, "stretches": [list(one) for one in sample.segments]}
+    return {"whole": sample.whole, "tuples": sample.tuples, "segments": [list(one) for one in sample.segments]}
 
 
 def as_text(advice: Advice, form: Format = "table", width: int | None = None, encoding: str = "utf-8") -> str:
@@ -263,7 +263,7 @@ def compared(advice: Advice) -> list[dict[str, Any]]:
 def _figures(row: Row, rule: Rule) -> dict[str, Any]:
     latencies = {
         "p99_ms": row.latency_p99_ms,
-        "by_stretch": f"{short(row.latency_p99_low_ms)}..{short(row.latency_p99_high_ms)}",
+        "by_segment": f"{short(row.latency_p99_low_ms)}..{short(row.latency_p99_high_ms)}",
         "max_ms": row.latency_max_ms,
     }
     if row.result_delay_p99_ms is not None:

@@ -16,6 +16,10 @@ __all__ = ["as_json", "as_text", "headline", "helps", "reason", "worker_lines"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MOST_SPLIT = 3
+_ENOUGH = (
+    "With equal service times, the most loaded worker keeps up while its multiple of the mean, times the mean "
+    "utilization, is below 1: at 80 %, below 1.25 x mean."
+)
 _NAMES = {"hash_seed": "--hash-seed", "workers": "-n"}
 _SETTINGS = {
     "hash_seed": "hash seed",
@@ -124,7 +128,7 @@ def worker_lines(found: Explanation, keys: int) -> Iterator[str]:
     yield f"Whole trace, {_count(int(found.whole.tuples.sum()), 'tuple')}, {found.whole.keys:,} keys:"
     yield from (_worker(found, worker, keys) for worker in found.whole.top)
     if found.window is not None:
-        yield f"Worst window of {found.windows:,}, {_when(found.window)}:"
+        yield f"Worst of {found.windows:,} windows, {_when(found.window)}:"
         yield from (_worker(found, worker, keys) for worker in found.window.top)
 
 
@@ -132,7 +136,8 @@ def _when(window: Period) -> str:
     text = f"tuples {window.first:,} to {window.end - 1:,}"
     if window.from_us is None or window.to_us is None:
         return text
-    return f"{text}, {moment(window.from_us)} to {moment(window.to_us)}"
+    begin, end = moment(window.from_us), moment(window.to_us)
+    return f"{text}, {begin}" if begin == end else f"{text}, {begin} to {end}"
 
 
 def _worker(found: Explanation, worker: WorkerLoad, keys: int) -> str:
@@ -164,7 +169,14 @@ def _cause(found: Explanation, worker: WorkerLoad) -> str:
 
 
 def helps(found: Explanation) -> Iterator[str]:
-    """Yield what would help, a line each, with the load of the most loaded worker then."""
+    """Yield what would help, a line each, with the load of the most loaded worker then; the last, what is enough."""
+    lines = list(_remedies(found))
+    yield from lines
+    if lines:
+        yield _ENOUGH
+
+
+def _remedies(found: Explanation) -> Iterator[str]:
     remedies = found.remedies
     if remedies is None:
         return
@@ -196,10 +208,10 @@ def _split(found: Explanation, remedies: Remedies, where: str) -> str:
     named = [f"{_name(found, key)} into {parts}" for key, parts in list(pieces.items())[:_MOST_SPLIT]]
     if len(pieces) > _MOST_SPLIT:
         named.append(f"{_count(len(pieces) - _MOST_SPLIT, 'more key')} of over half a worker's mean load")
-    text = f"Splitting {', '.join(named)} (a salt and a second aggregation)"
+    text = f"Splitting {', '.join(named)} (append #0, #1, ... to the key, and merge in a second aggregation)"
     if remedies.split.peak is None:
         return f"{text}."
-    return f"{text}: {_x(remedies.split.peak)} x mean{where}, counted over all keys, with #0, #1, ... as salt."
+    return f"{text}: {_x(remedies.split.peak)} x mean{where}, counted over all keys."
 
 
 def _groupings(largest: float) -> str:

@@ -25,6 +25,7 @@ STATUS_COLUMNS = ("status", "error")
 # digest of the program, digest of the grouping's code and of the files that options name.
 CODE_COLUMNS = ("run", "program", "code")
 
+_HOW = "name directories that replay -o or sweep -o made"
 _SWEEP = "sweep.json"
 _SUMMARY = "summary.parquet"
 # Where runs lie within a directory that holds several: beside one another, or as the cells of a sweep.
@@ -86,14 +87,14 @@ def run_directories(paths: Iterable[str | Path]) -> list[Path]:
         for run in _runs_in(path):
             found.setdefault(run.resolve(), run)
     if not places:
-        raise UsageError("no run to read", "name run directories, as replay -o makes them")
+        raise UsageError("no run to read", _HOW)
     return list(found.values())
 
 
 def _runs_in(path: Path) -> list[Path]:
     if not path.is_dir():
         what = "is not a directory" if path.exists() else "does not exist"
-        raise UsageError(f"run {path} {what}", "name a run directory, as replay -o makes them")
+        raise UsageError(f"run {path} {what}", _HOW)
     if (path / MARKER).is_file():
         return [path]
     # Hidden directories are runs that are being written.
@@ -104,7 +105,7 @@ def _runs_in(path: Path) -> list[Path]:
         if not marker.parent.name.startswith(".")
     )
     if not runs and not ((path / _SWEEP).is_file() and _failed_cells(path).height):
-        raise UsageError(f"{path} is no run and holds none: there is no {MARKER}", "name a run directory")
+        raise UsageError(f"{path} is no run and holds none: there is no {MARKER}", _HOW)
     asked = _asked(path / _SWEEP)
     return sorted(runs, key=lambda run: asked.get(run.name, len(asked)))
 

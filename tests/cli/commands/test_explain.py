@@ -17,14 +17,25 @@ def test_lines_for_people(invoke: Any, trace: Path) -> None:
     assert lines[1].startswith("worker ")
     assert sum(line.startswith("worker ") for line in lines) == 6
     assert "key groups alone 1.12" in told.stdout
-    assert "\nWorst window of 100, tuples " in told.stdout
+    assert "\nWorst of 100 windows, tuples " in told.stdout
     assert "\nVerdict: hot key. k0 alone gives worker " in told.stdout
     assert "\nWhat would help:\n- " in told.stdout
+    assert told.stdout.endswith(
+        "- With equal service times, the most loaded worker keeps up while its multiple of the mean, times the mean\n"
+        "  utilization, is below 1: at 80 %, below 1.25 x mean.\n"
+    )
     assert all(len(line) <= 110 for line in lines)
     assert told.stderr == "counted by key: under this grouping every key has one worker\n"
     fewer = invoke("explain", trace, "-g", "kg", "-n", 48, "--top-workers", 1, "--top-keys", 0).stdout
     assert sum(line.startswith("worker ") for line in fewer.splitlines()) == 2
     assert "k0 1" not in fewer.split("Verdict")[0]
+
+
+def test_a_window_within_one_moment_has_one_time(invoke: Any, tmp_path: Path) -> None:
+    # 100 windows of 20 tuples, each within a second; k0 is hot in the last one alone.
+    rows = [(at // 20 * 1_000_000, b"k0" if at >= 1980 else b"%d" % at, None) for at in range(2000)]
+    told = invoke("explain", write_trace(tmp_path / "t.trace", rows), "-g", "kg", "-n", 4).stdout
+    assert "\nWorst of 100 windows, tuples 1,980 to 1,999, 1970-01-01 00:01:39:\n" in told
 
 
 def test_one_object_for_programs(invoke: Any, trace: Path) -> None:

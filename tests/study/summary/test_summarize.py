@@ -85,8 +85,9 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
     for path, said in (("nosuch", "does not exist"), ("file", "not a directory"), ("empty", "holds none")):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=said) as raised:
             load_runs([tmp_path / path])
+        assert raised.value.hint == "name directories that replay -o or sweep -o made"
     with pytest.raises(UsageError, match="no run"):
         load_runs([])
 
