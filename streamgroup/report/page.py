@@ -172,13 +172,14 @@ def _library() -> str:
 
 def _bundle() -> str:
     """Bundle the program, or read it from the cache: bundling takes seconds."""
-    kept = cache_root() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    name = f"vega-{importlib.metadata.version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, ValueError):
-        digest, _, known = kept.read_bytes().partition(b"\n")
+        digest, _, known = (cache_root() / name).read_bytes().partition(b"\n")
         if hashlib.sha256(known).hexdigest().encode() == digest:
             return known.decode()
     made: str = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
     with contextlib.suppress(OSError, StreamgroupError):
+        kept = cache_root() / name
         kept.parent.mkdir(parents=True, exist_ok=True)
         content = made.encode()
         write_files({kept: hashlib.sha256(content).hexdigest().encode() + b"\n" + content}, overwrite=True)

@@ -117,7 +117,10 @@ def _cache() -> str:
 def _class_archives() -> str:
     from streamgroup.base.storage.cache_directory import cache_root
 
-    folder = cache_root() / "classes"
+    try:
+        folder = cache_root() / "classes"
+    except OSError as error:
+        return f"none: {error}"
     sizes = []
     for archive in folder.glob("*.jsa"):
         # Another process may replace it meanwhile.
