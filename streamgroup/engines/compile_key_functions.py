@@ -19,8 +19,8 @@ from streamgroup.base.compiling.code_cache import (
     sources_digest,
 )
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
-from streamgroup.kernels.call_kernel import cells, interpreted
-from streamgroup.kernels.compiled_on_disk import compiled_on_disk
+from streamgroup.kernels.compiling.call_kernel import cells, interpreted
+from streamgroup.kernels.compiling.compiled_on_disk import compiled_on_disk
 
 __all__ = ["compiled", "helper"]
 

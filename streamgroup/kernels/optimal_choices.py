@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 
 __all__ = ["Powers", "Variant", "choices_needed", "due_after", "has_room", "make_powers", "power"]
 

@@ -31,7 +31,7 @@ from numba.extending import overload, overload_method, register_jitable
 from streamgroup.base.compiling import code_cache, plain_python
 from streamgroup.base.compiling.code_cache import code_directory, sources_digest
 from streamgroup.base.errors import UsageError
-from streamgroup.kernels.compiled_on_disk import compiled_on_disk
+from streamgroup.kernels.compiling.compiled_on_disk import compiled_on_disk
 from streamgroup.replay.scenario.import_user_code import OUTSIDE
 
 __all__ = [

@@ -13,7 +13,7 @@ from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.call_kernel import MOST_CELLS, cells
+from streamgroup.kernels.compiling.call_kernel import MOST_CELLS, cells
 from streamgroup.kernels.control_servers import ControlServers
 from streamgroup.replay.compile_grouping import Code, check_shape, code_of
 from streamgroup.replay.scenario.grouping_selection import Selection

@@ -12,7 +12,7 @@ from streamgroup.base.compiling import plain_python as room
 from streamgroup.base.compiling.plain_python import plain, view
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.kernels import compiled_hash_placement, hash_placement
-from streamgroup.kernels.call_kernel import call, cells
+from streamgroup.kernels.compiling.call_kernel import call, cells
 from streamgroup.kernels.latency_histogram import bucket_of
 
 WORDS = st.integers(0, (1 << 64) - 1)

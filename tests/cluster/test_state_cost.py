@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
 from streamgroup.cluster.state_cost import NO_LIMIT, StateCost, parse_state_cost
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.replay.simulation.keys_held_by_workers import Held, Windows, hold, make_held, slowness, view_slowness
 
 HALF = StateCost(Fraction(1, 2), 2, Fraction(3))

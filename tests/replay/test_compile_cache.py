@@ -195,7 +195,8 @@ def test_code_that_needs_the_compilers_memory_runs_where_nothing_was_compiled(tr
 
 KERNEL = """
 import json
-from streamgroup.kernels import call_kernel, int_map
+from streamgroup.kernels import int_map
+from streamgroup.kernels.compiling import call_kernel
 # However small the arrays are.
 call_kernel._MOST_CALLED = -1
 table = int_map.make_int_map(8)

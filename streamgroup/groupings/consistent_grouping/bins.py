@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels import compiled_hash_placement
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 
 __all__ = ["BUSY", "IDLE", "Owners", "bins_of", "find_bin", "give", "leave", "make_owners", "signal", "widened"]
 

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.compiled_random_draws import draw_below
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.counts.sent_in_sliding_window import TOTAL, holders, holds
 from streamgroup.kernels.int_map import ABSENT, get, make_int_map, put, remove
 

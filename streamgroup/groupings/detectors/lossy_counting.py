@@ -20,7 +20,7 @@ from streamgroup.groupings.detectors._threshold import (
     with_share,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.counts.key_tables_of_sources import (
     COUNT,
     NUMBER,

@@ -22,7 +22,7 @@ from streamgroup.groupings.dynamic_kg.baby_teenage_old_keys import (
 )
 from streamgroup.groupings.dynamic_kg.neighbouring_candidates import at_or_after, count_below, least_share, share
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 
 __all__ = ["CITE", "DynamicKeyGrouping", "Params", "start"]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.call_kernel import call
 from streamgroup.kernels.compiled_random_draws import draw_below
+from streamgroup.kernels.compiling.call_kernel import call
 
 __all__ = ["WeightedRing", "begin"]
 

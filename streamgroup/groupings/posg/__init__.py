@@ -34,7 +34,7 @@ from streamgroup.groupings.posg.scheduler import (
 )
 from streamgroup.groupings.posg.sketches_in_flight import NEVER, InFlight
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.control_servers import ControlServers, make_servers, serve
 from streamgroup.kernels.counts.count_min import cells_of_keys
 from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf

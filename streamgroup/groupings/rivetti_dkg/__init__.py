@@ -33,7 +33,7 @@ from streamgroup.groupings.rivetti_dkg.plans import (
     worker_of,
 )
 from streamgroup.kernels import hash_placement
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.control_servers import ControlServers, make_servers, serve
 from streamgroup.kernels.counts.space_saving import cells_taken
 from streamgroup.kernels.int_map import put

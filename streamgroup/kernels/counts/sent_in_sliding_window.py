@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.int_map import ABSENT, enlarged, get, make_int_map, put
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 
 __all__ = ["leaves", "make_tournament", "play", "set_leaf", "set_ordered_leaf"]
 

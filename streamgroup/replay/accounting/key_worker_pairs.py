@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 
 __all__ = ["MAX_BITS", "BitPairs", "HashPairs", "grown", "make_pairs", "place_of"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.cluster.service_distribution import factors
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.aggregator_backpressure import gather_partial_results, loop, send_partial_results

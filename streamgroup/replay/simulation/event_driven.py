@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.call_kernel import interpreted
+from streamgroup.kernels.compiling.call_kernel import interpreted
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation import event_loop, source_server, tuples_lost_with_workers
 from streamgroup.replay.simulation import event_state as states

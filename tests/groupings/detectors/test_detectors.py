@@ -16,7 +16,7 @@ from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._detector_parameter import DETECTORS
 from streamgroup.groupings.detectors import exact, lossy_counting
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.counts import key_tables_of_sources
 from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgroup.kernels.call_kernel import interpreted
+from streamgroup.kernels.compiling.call_kernel import interpreted
 from streamgroup.replay.accounting.account import LAG_CELLS, make_meters, widen
 from streamgroup.replay.accounting.worker_lag import make_room
 

@@ -15,7 +15,7 @@ from streamgroup.groupings.detectors.synopsis import bit_vectors, counting_bloom
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
 from streamgroup.groupings.detectors.synopsis.messages_in_flight import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.control_servers import ControlServers, make_servers
 
 __all__ = ["Params", "Predictor", "start"]

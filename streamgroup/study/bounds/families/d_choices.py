@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamgroup.kernels.call_kernel import call
+from streamgroup.kernels.compiling.call_kernel import call
 from streamgroup.kernels.optimal_choices import Variant, choices_needed, make_powers
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamgroup.base.compiling.code_cache import code_directory, imported_digest
 from streamgroup.base.compiling.plain_python import plain, view
-from streamgroup.kernels.compiled_on_disk import compiled_on_disk
+from streamgroup.kernels.compiling.compiled_on_disk import compiled_on_disk
 
 __all__ = ["MOST_CELLS", "call", "cells", "interpreted"]
 

@@ -1,0 +1,1 @@
+"""Compiling kernels with their code on disk, and calling them from Python."""
