@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -17,18 +16,7 @@ from typing import Any
 
 from streamgroup.base.storage.cache_directory import cache_root
 
-__all__ = [
-    "SETTING",
-    "code_directory",
-    "files_digest",
-    "guarded",
-    "imported_digest",
-    "is_at_hand",
-    "sources_digest",
-]
-
-# Where the compiler puts code is a setting of the whole process: who changes it holds this, and sets it back.
-SETTING = threading.Lock()
+__all__ = ["code_directory", "files_digest", "guarded", "imported_digest", "is_at_hand", "sources_digest"]
 
 # Each grouping has one or a few.
 _KEPT_CACHES = 128

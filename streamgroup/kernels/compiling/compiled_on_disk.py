@@ -1,5 +1,6 @@
 """Compiles functions, and keeps their code on disk."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,12 @@ import numba
 from numba.core import config
 from numba.core.runtime.nrt import rtsys
 
-from streamgroup.base.compiling.code_cache import SETTING, guarded
+from streamgroup.base.compiling.code_cache import guarded
 
 __all__ = ["compiled_on_disk"]
+
+# Where the compiler puts code is a setting of the whole process: who changes it holds this, and sets it back.
+_SETTING = threading.Lock()
 
 
 def compiled_on_disk(
@@ -23,7 +27,7 @@ def compiled_on_disk(
     calls is not known.
     """
     settings: Any = config
-    with SETTING:
+    with _SETTING:
         previous = settings.CACHE_DIR
         settings.CACHE_DIR = str(directory)
         try:

@@ -291,7 +291,7 @@ def remarks(advice: Advice) -> Iterator[str]:
             f"Rule for the number: the least state of the groupings that need at most {MORE_WORKERS:g} times the least "
             "workers of any."
         )
-    if advice.offered.options.aggregators is None and advice.recommended != advice.kg.grouping:
+    if advice.offered.options.aggregators is None and advice.choice.recommended.replication_factor > 1:
         yield (
             "Merging: not simulated; --aggregators A, --aggregator-service TIME and --aggregate-every W say who "
             "merges, how fast, and how often."

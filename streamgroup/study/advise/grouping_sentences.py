@@ -41,7 +41,7 @@ def costs(row: Row, kg: Row | None) -> str:
 def _merging(row: Row, kg: Row | None) -> str:
     """Say that partial results have to be merged, and what it takes where that was simulated."""
     if row.result_delay_mean_ms is None or row.result_delay_p99_ms is None or row.aggregator_load_max is None:
-        return "what split keys give has to be merged"
+        return "what split keys give has to be merged" if row.replication_factor > 1 else "no key is split"
     if row.aggregator_load_max > 1:
         return f"its partial results are {percent(row.aggregator_load_max)} of what the busiest aggregator can do"
     delay, beside = f"p99 {short(row.result_delay_p99_ms)} ms", ""

@@ -84,7 +84,7 @@ def chosen_workers(found: Sequence[LeastWorkers]) -> int:
         raise RunError(f"no grouping meets the target with up to {MOST:,} workers{why}", "allow a longer --max-p99")
     most = MORE_WORKERS * min(workers for workers, _ in able)
     few = [(workers, row) for workers, row in able if workers <= most]
-    return min(few, key=lambda one: (one[1].replication_factor, one[0], one[1].latency_p99_high_ms))[0]
+    return min(few, key=lambda one: (one[1].replication_factor, one[0], one[1].compared_ms))[0]
 
 
 def _hopeless(offered: OfferedLoad, name: str) -> str | None:

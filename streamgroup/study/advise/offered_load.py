@@ -136,6 +136,12 @@ def _refuse(options: ReplayOptions) -> None:
         raise UsageError(
             "aggregators merge what workers send, and nothing says how often that is", "add --aggregate-every W"
         )
+    needs_windows = (options.aggregators, options.state_cost, options.memory_limit)
+    if options.aggregate_every is not None and needs_windows == (None, None, None):
+        raise UsageError(
+            "--aggregate-every changes nothing that advise looks at without aggregators or state that costs",
+            "add --aggregators A, or leave it out",
+        )
     if options.when_full == "drop":
         raise UsageError("advise is for workers that serve every tuple, and when_full drops some", "use block")
 

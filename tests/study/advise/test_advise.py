@@ -103,6 +103,9 @@ def test_aggregators_are_as_replay_shows_and_count(tmp_path: Path) -> None:
     assert "Merging: not simulated" in told(ask(path, 8, arrivals="rate=6400", service="1ms"))
     with pytest.raises(UsageError, match="how often"):
         ask(path, 8, aggregators=2)
+    # It would be ignored.
+    with pytest.raises(UsageError, match="--aggregate-every changes nothing"):
+        ask(path, 8, aggregate_every="100ms")
 
 
 def test_a_combiner_is_as_replay_shows_and_says_when_it_misses_the_target(tmp_path: Path) -> None:
