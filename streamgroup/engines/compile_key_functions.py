@@ -21,6 +21,7 @@ from streamgroup.base.compiling.code_cache import (
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.kernels.compiling.call_kernel import cells, interpreted
 from streamgroup.kernels.compiling.compiled_on_disk import compiled_on_disk
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["compiled", "helper"]
 
@@ -29,7 +30,7 @@ _FEW = 1 << 21
 _ROOMS = ("engines", "kernels")
 
 # What compiled code of this room calls; it is compiled into its callers.
-helper = numba.njit
+helper = njit
 
 
 @cache

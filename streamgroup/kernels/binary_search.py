@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from numba import njit
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["phase_of"]
 

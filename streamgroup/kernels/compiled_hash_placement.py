@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["candidate_place", "mixed", "place"]
 

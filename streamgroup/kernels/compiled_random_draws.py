@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from streamgroup.kernels.compiled_hash_placement import place
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["draw_below"]
 

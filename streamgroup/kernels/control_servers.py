@@ -3,8 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["ControlServers", "make_servers", "serve"]
 

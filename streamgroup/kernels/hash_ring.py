@@ -8,10 +8,10 @@ one that had moved aside because of them (Karger et al., STOC 1997; 000 section 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.hash_placement import node_positions
 
 __all__ = ["RING_POSITIONS", "Ring", "first_point", "first_two", "make_ring", "walk"]

@@ -7,10 +7,10 @@ entries: who fills it keeps at least half of the slots empty.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["ABSENT", "enlarged", "get", "make_int_map", "put", "remove"]
 

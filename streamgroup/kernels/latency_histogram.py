@@ -7,8 +7,9 @@ its values wide and its middle is within 0.4 % of each of them; values under 256
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["BUCKETS", "bucket_of", "buckets_of", "lower_bounds", "middle"]
 

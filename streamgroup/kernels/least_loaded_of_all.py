@@ -13,10 +13,10 @@ the same way the live workers. `live` int64[n'] are the ids that may be picked.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["LEAST", "add_one", "least", "make_levels"]
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from streamgroup.kernels.compiled_hash_placement import candidate_place
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["least_loaded", "least_of_few", "less_loaded", "send_to_less_loaded"]
 

@@ -8,10 +8,10 @@ higher one, only where none is left. The candidates themselves are listed once, 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels import compiled_hash_placement
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["Cursors", "least_of_many", "make_cursors"]
 

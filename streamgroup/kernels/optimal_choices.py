@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["Powers", "Variant", "choices_needed", "due_after", "has_room", "make_powers", "power"]
 

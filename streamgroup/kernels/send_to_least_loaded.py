@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.least_loaded_of_all import LEAST, add_one, least, make_levels
 from streamgroup.kernels.least_loaded_of_few import least_of_few, less_loaded
 from streamgroup.kernels.least_loaded_of_many import least_of_many

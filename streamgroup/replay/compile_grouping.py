@@ -26,12 +26,13 @@ import numba
 import numpy as np
 from numba.core import types
 from numba.core.errors import NumbaTypeError
-from numba.extending import overload, overload_method, register_jitable
+from numba.extending import overload, overload_method
 
 from streamgroup.base.compiling import code_cache, plain_python
 from streamgroup.base.compiling.code_cache import code_directory, sources_digest
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels.compiling.compiled_on_disk import compiled_on_disk
+from streamgroup.kernels.compiling.kernel_decorators import AS_KERNEL, register_jitable
 from streamgroup.replay.scenario.import_user_code import OUTSIDE
 
 __all__ = [
@@ -75,6 +76,8 @@ _ROOMS = ("cluster", "groupings", "kernels", "replay")
 # process.
 llvm.set_option("", "-x86-cmov-converter=0")
 
+# Inlined, or else every call would hand over each array of the state in a dozen numbers.
+_INLINED: Any = {"forceinline": True, **AS_KERNEL}
 # Hooks that do nothing when a class does not have them.
 _OPTIONAL = {"observe", "tick", "look"}
 
@@ -97,7 +100,7 @@ def _an_int(value: Any) -> Any:
     raise TypeError(f"{NO_INT} {type(value).__name__}")
 
 
-@overload(_an_int, strict=False, jit_options={"forceinline": True})
+@overload(_an_int, strict=False, jit_options=_INLINED)
 def _compiled_int(value: Any) -> Callable[..., Any]:
     if isinstance(value, types.Integer):
         return lambda value: value
@@ -129,9 +132,8 @@ def _teach(hook: str, names: tuple[str, ...]) -> None:
 
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
     find.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    # Inlined, or else every call would hand over each array of the state in a dozen numbers.
     plain_python.hook_names[hook] = hook in _OPTIONAL
-    overload_method(types.BaseNamedTuple, hook, jit_options={"forceinline": True})(find)  # type: ignore[call-arg]
+    overload_method(types.BaseNamedTuple, hook, jit_options=_INLINED)(find)  # type: ignore[call-arg]
 
 
 for _hook, _names in (*HOOKS.items(), *PARTS.items()):

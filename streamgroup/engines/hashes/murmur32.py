@@ -6,8 +6,9 @@ All hashes are unsigned 32-bit numbers; what reads them as signed ones says so.
 
 import mmh3
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = [
     "finish",

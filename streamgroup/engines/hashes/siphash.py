@@ -4,9 +4,9 @@ SipHash-2-4 (Aumasson, Bernstein, 2012) up to CPython 3.10, SipHash-1-3 from 3.1
 """
 
 import numpy as np
-from numba import njit
 
 from streamgroup.base.errors import UsageError
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["MOST_SEED", "ROUNDS", "add_word", "begin", "end", "hash_keys", "siphash"]
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["find_worker", "make_memory", "raised"]
 

@@ -6,11 +6,11 @@ See `groupings.consistent_grouping` for the rule.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels import compiled_hash_placement
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["BUSY", "IDLE", "Owners", "bins_of", "find_bin", "give", "leave", "make_owners", "signal", "widened"]
 

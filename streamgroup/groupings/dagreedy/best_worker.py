@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.counts.sent_in_sliding_window import TOTAL, holds
 
 __all__ = ["best_worker"]

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.dalton.q_value_rows import HELD, KEY, NEW, UNTIL, row_of, take_row
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.counts.sent_in_sliding_window import CURRENT, PAIRS, SLIDE, sent_in
 from streamgroup.kernels.int_map import ABSENT, get, make_int_map, put
 

@@ -3,11 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.compiled_random_draws import draw_below
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.counts.sent_in_sliding_window import TOTAL, holders, holds
 from streamgroup.kernels.int_map import ABSENT, get, make_int_map, put, remove
 

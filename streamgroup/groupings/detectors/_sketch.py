@@ -4,13 +4,13 @@ from math import ceil, e
 from typing import Any
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._share_threshold import share_of
 from streamgroup.groupings.detectors._threshold import LARGEST_CAPACITY, TableParams
 from streamgroup.groupings.protocol import Context
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.counts.count_min import cells_of_keys
 from streamgroup.kernels.ordered.heap_of_largest_keys import cells_taken, make_key_heap
 from streamgroup.kernels.ordered.top_k import sort_descending

@@ -5,11 +5,11 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings.protocol import GroupingParams
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = [
     "LARGEST_CAPACITY",

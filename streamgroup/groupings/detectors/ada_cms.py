@@ -3,13 +3,13 @@
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.groupings.detectors._sketch import SketchParams, sketch_of
 from streamgroup.groupings.detectors._threshold import Threshold, extrapolated, for_workers, is_passed, threshold_of
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.counts.count_min import count
 from streamgroup.kernels.ordered.heap_of_largest_keys import KeyHeap, drop_least, keep
 from streamgroup.kernels.ordered.top_k import sort_descending

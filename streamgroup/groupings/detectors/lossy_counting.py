@@ -5,7 +5,6 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -21,6 +20,7 @@ from streamgroup.groupings.detectors._threshold import (
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.counts.key_tables_of_sources import (
     COUNT,
     NUMBER,

@@ -10,10 +10,10 @@ not as many as there are keys. Items are numbered from 1; 0 is none.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.ordered.top_k import in_order, keep_best
 
 __all__ = [

@@ -8,7 +8,8 @@ this order, 0 while total is 0; `whole` cuts it down to whole percents.
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["at_or_after", "count_below", "least_share", "share"]
 

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.fish.candidate_workers import place_of, row_of
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = [
     "Backlogs",

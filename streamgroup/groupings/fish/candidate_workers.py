@@ -7,10 +7,10 @@ size in which a newcomer replaces what is in its row.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels import compiled_hash_placement
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.hash_ring import walk
 
 __all__ = ["Shortlists", "make_shortlists", "place_of", "row_of"]

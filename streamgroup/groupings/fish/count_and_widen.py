@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.fish.backlogs import Backlogs
@@ -17,6 +16,7 @@ from streamgroup.groupings.fish.number_of_choices import (
     optimal_width,
     sort_hot,
 )
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["BY_CHK", "EVERYWHERE", "OPTIMAL", "FishCore", "Widths", "count_and_widen"]
 

@@ -11,8 +11,9 @@ grows, so a root that is up to date is the smallest of all.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = [
     "BEFORE",

@@ -3,11 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.fish.backlogs import take_mean, take_time, take_times
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["Reports", "finished", "make_reports", "pass_time", "sent", "with_workers"]
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from streamgroup.groupings.fish.decayed_space_saving import (
     BEFORE,
@@ -14,6 +13,7 @@ from streamgroup.groupings.fish.decayed_space_saving import (
     TOTAL,
     WIDTH,
 )
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.optimal_choices import has_room, power
 from streamgroup.kernels.ordered.top_k import sort_descending
 

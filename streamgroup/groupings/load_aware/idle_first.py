@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["IdleFirst", "begin"]
 

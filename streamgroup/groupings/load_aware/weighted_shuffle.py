@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
@@ -11,6 +10,7 @@ from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.compiled_random_draws import draw_below
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["WeightedRing", "begin"]
 

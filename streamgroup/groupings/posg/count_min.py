@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["add", "clear", "copy", "drift", "mean", "sketch_size", "take_means", "take_snapshot"]
 

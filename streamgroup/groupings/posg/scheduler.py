@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from streamgroup.groupings.posg import count_min
 from streamgroup.groupings.posg.sketches_in_flight import NEVER
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.ordered.tournament_tree import set_leaf
 
 __all__ = [

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.posg import count_min
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["NEVER", "InFlight", "doubled", "make_in_flight", "next_due", "pop", "push", "without"]
 

@@ -12,11 +12,11 @@ sources or one for each; the row of a plan is its number.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.counts.space_saving import (
     SpaceSaving,
     entry_at,

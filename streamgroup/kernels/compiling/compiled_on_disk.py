@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 from numba.core import config
 from numba.core.runtime.nrt import rtsys
 
 from streamgroup.base.compiling.code_cache import guarded
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["compiled_on_disk"]
 
@@ -31,7 +31,7 @@ def compiled_on_disk(
         previous = settings.CACHE_DIR
         settings.CACHE_DIR = str(directory)
         try:
-            dispatcher: Any = numba.njit(function, nogil=True, cache=True, **options)
+            dispatcher: Any = njit(function, nogil=True, cache=True, **options)
         finally:
             settings.CACHE_DIR = previous
     return guarded(dispatcher, directory, own, None if outside else rtsys.initialize)

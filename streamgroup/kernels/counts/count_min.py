@@ -7,9 +7,9 @@ places of each key's cells.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.hash_placement import sketch_columns
 
 __all__ = ["cells_of_keys", "count"]

@@ -8,10 +8,10 @@ is the number of keys there are.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.limits import MOST_CELLS, fits
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 from streamgroup.kernels.ordered.top_k import sort_descending
 

@@ -9,11 +9,11 @@ subtracted when the slide leaves. Records and entries that left are removed when
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.int_map import ABSENT, enlarged, get, make_int_map, put
 
 __all__ = [

@@ -15,9 +15,9 @@ count rises, the entries that have the count which is then the highest of the fe
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = [

@@ -8,9 +8,9 @@ among equals the one whose `last`, the number of its last update, is the lowest.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.int_map import get, make_int_map, put, remove
 
 __all__ = ["KeyHeap", "cells_taken", "drop_least", "keep", "make_key_heap"]

@@ -7,7 +7,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["in_order", "keep_best", "sink", "sort_descending"]
 

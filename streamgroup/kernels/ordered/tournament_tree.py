@@ -9,10 +9,10 @@ is.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["leaves", "make_tournament", "play", "set_leaf", "set_ordered_leaf"]
 

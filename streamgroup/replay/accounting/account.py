@@ -6,10 +6,9 @@ It is compiled once for all groupings, and for both kinds of simulation.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY, end_window
 from streamgroup.replay.simulation.optional_array_elements import get

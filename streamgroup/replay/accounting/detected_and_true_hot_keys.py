@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.replay.accounting.outcome import HotKeys
 from streamgroup.replay.tuple_arrays import DROPPED, Events
 

@@ -7,10 +7,10 @@ look: only a pair that is new in the window can be new in the run.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.compiling.call_kernel import call
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["MAX_BITS", "BitPairs", "HashPairs", "grown", "make_pairs", "place_of"]
 

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.latency_histogram import bucket_of, middle
 
 __all__ = ["CARRY", "PERCENTS", "WindowRows", "end_window"]

@@ -7,9 +7,9 @@ the worker finishes its last tuple of the window, if that is later.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.replay.accounting.key_worker_pairs import place_of
 from streamgroup.replay.simulation.event_state import grown_rows
 from streamgroup.replay.tuple_arrays import Records, make_records

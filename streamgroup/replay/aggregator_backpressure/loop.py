@@ -10,10 +10,9 @@ follow from these), then the tuples in the order of the stream.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.aggregator_backpressure.gather_partial_results import (
     ACTS,

@@ -7,10 +7,9 @@ known when it starts and finishes.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf
 from streamgroup.replay.aggregator_backpressure.gather_partial_results import STARTS, free_part, free_row, push_active
 from streamgroup.replay.simulation.choose import Sources, choose_one

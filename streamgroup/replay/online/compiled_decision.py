@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import njit
 from numba.core import pythonapi, types
 from numba.extending import intrinsic, models, register_model, unbox
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.replay.compile_grouping import Code, compiled
 from streamgroup.replay.simulation.choose import choose_one
 from streamgroup.replay.simulation.optional_array_elements import get

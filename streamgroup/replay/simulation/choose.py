@@ -3,10 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.replay.simulation.optional_array_elements import get, put
 
 __all__ = ["CHOSEN", "FULL_STATE", "NO_WORKER", "Sources", "choose_block", "choose_one", "report", "see"]

@@ -3,10 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, choose_one, report, see
 from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness

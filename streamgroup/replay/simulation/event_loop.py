@@ -11,9 +11,8 @@ redeliveries, then the tuples in the order of the stream (SIMULATION: timers).
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.simulation.choose import choose_one, report, see
 from streamgroup.replay.simulation.event_state import (

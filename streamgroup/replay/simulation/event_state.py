@@ -7,9 +7,9 @@ the loop. Lists are linked by place; -1 ends a list, or stands for none.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.ordered.tournament_tree import leaves, make_tournament
 from streamgroup.replay.simulation.source_server import SERVER_FIELDS, Servers
 from streamgroup.replay.tuple_arrays import NEVER, Records, make_records

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.cluster.state_cost import StateCost
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["Held", "Windows", "hold", "make_held", "slowness", "view_slowness", "windows_of"]
 

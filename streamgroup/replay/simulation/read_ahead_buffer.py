@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.replay.simulation.event_state import grown_rows
 from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.turns_of_sources import turn_all

@@ -3,10 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.replay.simulation.keys_held_by_workers import hold, slowness
 from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.tuple_arrays import LOST, MAX_TIME_NS, NEVER

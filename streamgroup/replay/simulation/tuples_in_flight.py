@@ -10,10 +10,9 @@ tournament.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf
 from streamgroup.replay.tuple_arrays import NEVER, Records, make_records
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.simulation.event_state import certain, free, give_back, note_sent, open_source, place_of
 from streamgroup.replay.tuple_arrays import DROPPED, LOST, NEVER, OPEN

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
 from streamgroup.kernels.ordered.tournament_tree import set_ordered_leaf
 from streamgroup.replay.simulation.source_server import served_at
 from streamgroup.replay.tuple_arrays import NEVER

@@ -16,6 +16,7 @@ from typing import Any
 import numba
 
 from streamgroup.base.compiling.code_cache import code_directory, guarded
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.replay.compile_grouping import imported_digest
 from streamgroup.replay.scenario.app_selection import AppSelection
 
@@ -59,7 +60,7 @@ def jitted(function: Any, seen: dict[int, Any]) -> Any:
         }
         found = {name: jitted(one, seen) for name, one in names.items() if isinstance(one, types.FunctionType)}
         copy = types.FunctionType(function.__code__, {**function.__globals__, **found}, function.__name__)
-        seen[id(function)] = numba.njit(copy)
+        seen[id(function)] = njit(copy)
     return seen[id(function)]
 
 
@@ -83,7 +84,7 @@ def kernels(app: AppSelection, state: Any, functions: dict[str, Any], outputs: i
         names = ("fold", "join", "end") if "merge" in functions else ("fold", "end")
         directory = Path(str(module.__file__)).parent
         vars(module)["kernels"] = {
-            name: guarded(numba.njit(nogil=True, cache=True)(getattr(module, name)), directory, name) for name in names
+            name: guarded(njit(getattr(module, name), nogil=True, cache=True), directory, name) for name in names
         }
     found: dict[str, Callable[..., None]] = module.kernels
     return found

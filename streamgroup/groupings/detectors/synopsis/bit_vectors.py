@@ -8,12 +8,12 @@ vector is shifted right with a small probability, and a key whose vector is empt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.detectors.synopsis.counting_bloom import add, has, remove
 from streamgroup.groupings.detectors.synopsis.messages_in_flight import NEVER, next_due, pop, push
 from streamgroup.kernels import compiled_hash_placement
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.control_servers import serve
 
 __all__ = [

@@ -9,9 +9,9 @@ With one row and a column for each key, the filter is an exact set.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import njit
 from streamgroup.kernels.hash_placement import sketch_columns
 
 __all__ = ["FULL", "add", "has", "own_columns", "remove", "shared_columns"]

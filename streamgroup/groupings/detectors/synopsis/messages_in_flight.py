@@ -6,8 +6,9 @@ Equal times go by source, then by creation, as everything in a replay does.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["NEVER", "Messages", "doubled", "make_messages", "next_due", "pop", "push"]
 
