@@ -17,7 +17,6 @@ from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.replay.compile_grouping import names_on_disk
-from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -28,6 +27,8 @@ from streamgroup.traces.trace_segment import take_slice
 
 __all__ = ["compile_ahead", "not_compiled", "note_of_compiling"]
 
+# Tuples of all runs together from which on others compile. Interpreted, so many take some 20 s.
+_MANY = 1_000_000
 # Tuples of a run that is made for its code.
 _FEW = 1000
 
@@ -50,7 +51,7 @@ def note_of_compiling(runs: Sequence[ReplayOptions]) -> str | None:
     if not names:
         return None
     return (
-        f"not compiled yet: {', '.join(names)}; compiling takes 2 to 30 s each, which the estimate leaves out, or a "
+        f"not compiled yet: {', '.join(names)}; compiling takes 1 to 15 s each, which the estimate leaves out, or a "
         "small trace is interpreted, at some 30,000 to 100,000 tuples a second"
     )
 
@@ -64,9 +65,10 @@ def _code(chosen: Selection) -> str:
 def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[None]:
     """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, meanwhile.
 
-    Small traces need nothing: they are interpreted. The processes are ended when the runs are.
+    What is not compiled yet is interpreted, one run at a time, where the trace is small; a few such runs need nobody.
+    The processes are ended when the runs are.
     """
-    wanted = not_compiled(runs) if trace.tuples > SMALL else []
+    wanted = not_compiled(runs) if trace.tuples * len(runs) > _MANY else []
     count = min(jobs - 1, len(wanted) - 1)
     started = [_start(trace, wanted[::-1][place::count]) for place in range(count)]
     try:
