@@ -25,10 +25,10 @@ from streamgroup.study.run_option_columns import readable
 from streamgroup.traces.trace import Trace, open_trace
 from streamgroup.traces.trace_segment import take_slice
 
-__all__ = ["compile_ahead", "not_compiled", "note_of_compiling"]
+__all__ = ["MANY", "compile_ahead", "not_compiled", "note_of_compiling"]
 
-# Tuples of all runs together from which on others compile. Interpreted, so many take some 20 s.
-_MANY = 1_000_000
+# Tuples of all runs together from which on others compile. Interpreted, so many take some 40 s.
+MANY = 2_000_000
 # Tuples of a run that is made for its code.
 _FEW = 1000
 
@@ -68,7 +68,7 @@ def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Ite
     What is not compiled yet is interpreted, one run at a time, where the trace is small; a few such runs need nobody.
     The processes are ended when the runs are.
     """
-    wanted = not_compiled(runs) if trace.tuples * len(runs) > _MANY else []
+    wanted = not_compiled(runs) if trace.tuples * len(runs) > MANY else []
     count = min(jobs - 1, len(wanted) - 1)
     started = [_start(trace, wanted[::-1][place::count]) for place in range(count)]
     try:
