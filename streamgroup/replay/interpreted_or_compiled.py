@@ -1,8 +1,8 @@
 """Interpreted first, compiled where that pays: small traces need no compiler.
 
 Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see
-`base.compiling.plain_python`), with the same results. If it would take longer than compiling, counting earlier runs of
-the same code in this process, it continues compiled.
+`base.compiling.plain_python`), with the same results. If it would take longer than compiling, or with earlier runs of the
+same code in this process twice as long, it continues compiled.
 """
 
 import threading
@@ -25,6 +25,8 @@ __all__ = ["Tiers"]
 # Compiling takes longer the more there is to do for a tuple: 3 s, and as long as it takes to interpret so many tuples.
 _LEAST_S = 3.0
 _TUPLES = 350_000
+# Several runs are compiled only if together they take so many times as long: the one at hand may be the last.
+_RUNS = 2
 # Seconds for which each loop was interpreted in this process, by the name of its code.
 _SPENT: defaultdict[str, float] = defaultdict(float)
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
@@ -121,7 +123,10 @@ class Tiers:
                 if self._most > _FIRST:
                     # Not of the first piece: what a process does once for all tuples is a part of that.
                     each, left = took / (end - begin), self._tuples - done - end
-                    self._always = _SPENT[self._code] + each * left > _LEAST_S + each * _TUPLES
+                    compiling = _LEAST_S + each * _TUPLES
+                    self._always = (
+                        self.seconds + each * left > compiling or _SPENT[self._code] + each * left > _RUNS * compiling
+                    )
             elif not self.used_plain:
                 # There is code.
                 self._most = self._tuples
