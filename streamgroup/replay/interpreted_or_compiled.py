@@ -1,8 +1,8 @@
 """Interpreted first, compiled where that pays: small traces need no compiler.
 
 Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see
-`base.compiling.plain_python`), with the same results. If it would take longer than compiling, or with earlier runs of the
-same code in this process twice as long, it continues compiled.
+`base.compiling.plain_python`), with the same results. It continues compiled if it would take longer than compiling, or
+twice as long together with earlier runs of the same code in this process.
 """
 
 import threading
