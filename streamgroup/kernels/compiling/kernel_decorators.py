@@ -1,4 +1,4 @@
-"""`njit` and `register_jitable` for kernels: as numba's, but compiled in half the time.
+"""`njit` and `register_jitable` for kernels: as numba's, but compiled in less time.
 
 numba makes machine code of each function together with all that it calls, with entrances from Python and from C. A
 kernel that compiled code calls needs none of that, as it becomes a part of its caller's machine code. So it is kept as
@@ -59,7 +59,6 @@ class _KernelLowering(NativeLowering):
         # numba knows code by the builtin function that Python would call. Nothing calls this one.
         handle = list[Any]().append
         context.insert_user_function(handle, state.cr.fndesc, [state.library])
-        state.reload_init.extend(state.library._reload_init)
         state.cr = state.cr._replace(cfunc=handle)
         return True
 
@@ -79,7 +78,7 @@ class _Kernel(CPUDispatcher):
     """A kernel, which Python may call, too: then what callers made of it is compiled once more."""
 
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
-        super().__init__(py_func, locals, targetoptions, **AS_KERNEL)
+        super().__init__(py_func, locals or {}, targetoptions or {}, **AS_KERNEL)
 
     def add_overload(self, code: Any) -> None:
         if isinstance(code.library, _IntermediateCode):
