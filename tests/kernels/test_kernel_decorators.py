@@ -77,6 +77,17 @@ def test_errors_and_memory_of_kernels_in_kernels() -> None:
     assert _is_intermediate(checked) == [False]
 
 
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaExperimentalFeatureWarning")
+def test_a_kernel_as_a_value_in_compiled_code() -> None:
+    one, two = njit(_twice), njit(_calling(njit(_twice)))
+
+    @njit
+    def either(first: Any) -> Any:
+        return (one if first else two)(3)
+
+    assert (either(True), either(False)) == (6, 7)
+
+
 def test_a_kernel_that_calls_itself() -> None:
     @njit
     def factorial(value: Any) -> Any:
