@@ -20,7 +20,7 @@ from streamgroup.base.compiling.plain_python_kinds import Kind, NotPlainError, k
 from streamgroup.replay.compile_grouping import COMMON, Code, Interpreted, compiled
 from streamgroup.replay.input.prefetch import Ready
 
-__all__ = ["Tiers"]
+__all__ = ["SMALL", "Tiers"]
 
 # Compiling takes longer the more there is to do for a tuple: 3 s, and as long as it takes to interpret so many tuples.
 _LEAST_S = 3.0
@@ -29,6 +29,8 @@ _TUPLES = 350_000
 _RUNS = 2
 # Seconds for which each loop was interpreted in this process, by the name of its code.
 _SPENT: defaultdict[str, float] = defaultdict(float)
+# With fewer tuples than this, next to nothing is compiled for one run.
+SMALL = 2 * _TUPLES
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
 _FIRST = 2048
 # Views of NamedTuples that are kept for each function.

@@ -12,6 +12,8 @@ import pytest
 
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.replay import interpreted_or_compiled
+from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
@@ -91,6 +93,35 @@ def test_nothing_is_compiled_for_the_extras(trace: Trace, tmp_path: Path) -> Non
     runs = [options(name, **extra) for extra in EXTRAS.values() for name in ("pkg", "d_choices")]
     found = compiled_by(trace, runs, tmp_path)
     assert not any(found.values()), {run: names for run, names in found.items() if names}
+
+
+def compiled_from(tuples: int, each: float, monkeypatch: pytest.MonkeyPatch) -> int | None:
+    """Return the number of the tuple from which on a run is compiled if interpreting takes so many seconds a tuple."""
+    clock = [0.0]
+    monkeypatch.setattr(interpreted_or_compiled.time, "thread_time", lambda: clock[0])
+    tiers = Tiers(tuples, interpreted=None)
+    tiers.used_plain = True
+    blank = np.zeros(tuples, dtype=np.int64)
+    ready = Ready(0, blank, blank.astype(np.uint32), None, None, 0, blank[:0], blank[:0])
+    for piece in tiers.pieces(ready, 0):
+        if tiers._always:
+            return piece.offset
+        clock[0] += each * len(piece.key)
+    return None
+
+
+def test_a_run_that_takes_longer_than_compiling_is_compiled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of 10 us a tuple compiling takes 3 s and the time of 350,000 tuples, 6.5 s.
+    assert compiled_from(640_000, 10e-6, monkeypatch) is None
+    interpreted_or_compiled._SPENT.clear()
+    assert compiled_from(660_000, 10e-6, monkeypatch) == 3 * interpreted_or_compiled._FIRST
+
+
+def test_several_runs_are_compiled_when_they_take_twice_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each takes 4 s.
+    found = [compiled_from(400_000, 10e-6, monkeypatch) for _ in range(4)]
+    assert found[:3] == [None] * 3
+    assert found[3] is not None
 
 
 class Cells(NamedTuple):

@@ -10,6 +10,7 @@ from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
 from streamgroup.base.progress import Silent, Watcher
 from streamgroup.base.storage.storage_path import StoragePath
+from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.candidate_groupings import KEY_GROUPING, candidates
@@ -25,7 +26,7 @@ from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.study.replay_run import checked
 from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S
-from streamgroup.study.sweep.compile_in_background import MANY, not_compiled
+from streamgroup.study.sweep.compile_in_background import not_compiled
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Advice", "AdviceRequest", "LeastWorkers", "advise"]
@@ -304,6 +305,6 @@ def _fifths(tuples: int) -> list[tuple[int, int]]:
 def _note_compiling(groupings: Sequence[str], tuples: int, progress: Watcher) -> None:
     """Note that compiling takes time, if some groupings are not compiled yet."""
     count = len(not_compiled([ReplayOptions(text, 1) for text in groupings]))
-    if count and tuples * len(groupings) > MANY:
+    if count and tuples > SMALL:
         what = "grouping, which takes some 5 s" if count == 1 else "groupings, which takes some 5 s each"
         progress.note(f"compiling {count} {what} the first time")

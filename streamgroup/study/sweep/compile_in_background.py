@@ -17,6 +17,7 @@ from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.replay.compile_grouping import names_on_disk
+from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -25,10 +26,10 @@ from streamgroup.study.run_option_columns import readable
 from streamgroup.traces.trace import Trace, open_trace
 from streamgroup.traces.trace_segment import take_slice
 
-__all__ = ["MANY", "compile_ahead", "not_compiled", "note_of_compiling"]
+__all__ = ["compile_ahead", "not_compiled", "note_of_compiling"]
 
-# Tuples of all runs together from which on others compile. Interpreted, so many take some 40 s.
-MANY = 2_000_000
+# Tuples of all runs of a small trace from which on others compile. Interpreted, so many take some 40 s.
+_MANY = 2_000_000
 # Tuples of a run that is made for its code.
 _FEW = 1000
 
@@ -65,10 +66,10 @@ def _code(chosen: Selection) -> str:
 def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[None]:
     """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, meanwhile.
 
-    What is not compiled yet is interpreted, one run at a time, where the trace is small; a few such runs need nobody.
-    The processes are ended when the runs are.
+    Of a small trace what is not compiled yet is interpreted, one run at a time: few runs need nobody. The processes are
+    ended when the runs are.
     """
-    wanted = not_compiled(runs) if trace.tuples * len(runs) > MANY else []
+    wanted = not_compiled(runs) if trace.tuples > SMALL or trace.tuples * len(runs) > _MANY else []
     count = min(jobs - 1, len(wanted) - 1)
     started = [_start(trace, wanted[::-1][place::count]) for place in range(count)]
     try:

@@ -19,7 +19,7 @@ RUNS = [ReplayOptions(name, workers=4, arrivals="rate=100", join=("50%",)) for n
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trace]:
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(compile_in_background, "MANY", 0)
+    monkeypatch.setattr(compile_in_background, "_MANY", 0)
     yield open_trace(write_trace(tmp_path / "t", [(place, b"k%d" % (place % 7), None) for place in range(50)]))
     compiled.cache_clear()
 
@@ -40,8 +40,11 @@ def test_few_tuples_or_one_loop_take_nobody(trace: Trace, monkeypatch: pytest.Mo
     monkeypatch.setattr(compile_in_background, "_start", fail)
     with compile_in_background.compile_ahead(trace, RUNS[:1], 4), compile_in_background.compile_ahead(trace, RUNS, 1):
         pass
-    monkeypatch.setattr(compile_in_background, "MANY", trace.tuples * len(RUNS))
+    monkeypatch.setattr(compile_in_background, "_MANY", trace.tuples * len(RUNS))
     with compile_in_background.compile_ahead(trace, RUNS, 4):
+        pass
+    monkeypatch.setattr(compile_in_background, "SMALL", trace.tuples - 1)
+    with pytest.raises(AssertionError), compile_in_background.compile_ahead(trace, RUNS, 4):
         pass
 
 
