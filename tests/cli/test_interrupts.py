@@ -119,9 +119,10 @@ def test_an_ignored_interrupt_stays_ignored(trace, tmp_path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# A command that has begun a folder, and is in compiled code that does not come back. It says so when it begins.
+# A command that has begun a folder, and is in compiled code that does not come back. It says so when it is there: an
+# interrupt that comes earlier ends Python, and one that comes while Python ends is a signal without a handler.
 STUCK = """
-import sys, types
+import sys, threading, time, types
 from pathlib import Path
 
 import numpy as np
@@ -131,17 +132,25 @@ from streamgroup.base.storage.atomic_local_directories import staged_directory
 from streamgroup.cli import interrupts, start
 
 @njit(nogil=True)
-def spin(count):
+def spin(count, inside):
+    inside[0] = 1
     while count[0] >= 0:
         count[0] += 2
         count[0] -= 1
         count[0] -= 1
 
 def run():
-    spin(np.full(1, -1))
-    with staged_directory(Path("out"), overwrite=False, marker="m"):
+    inside = np.zeros(1, np.int64)
+
+    def tell():
+        while inside[0] == 0:
+            time.sleep(0.01)
         print("begun", flush=True)
-        spin(np.zeros(1, np.int64))
+
+    spin(np.full(1, -1), np.zeros(1, np.int64))
+    with staged_directory(Path("out"), overwrite=False, marker="m"):
+        threading.Thread(target=tell, daemon=True).start()
+        spin(np.zeros(1, np.int64), inside)
 
 interrupts._PATIENCE_S, interrupts._REPEATED_S = {patience}, 0.1
 fake = types.ModuleType("streamgroup.cli.app")
