@@ -21,16 +21,12 @@ from streamgroup.base.compiling.code_cache import (
 from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.kernels.compiling.call_kernel import cells, interpreted
 from streamgroup.kernels.compiling.compiled_on_disk import compiled_on_disk
-from streamgroup.kernels.compiling.kernel_decorators import njit
 
-__all__ = ["compiled", "helper"]
+__all__ = ["compiled"]
 
 # Cells of arrays that are looked at in the time that it takes to compile: keys in bytes and what is found of each.
 _FEW = 1 << 21
 _ROOMS = ("engines", "kernels")
-
-# What compiled code of this room calls; it is compiled into its callers.
-helper = njit
 
 
 @cache

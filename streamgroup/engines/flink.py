@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.java_hash_and_random import absolute, hash_code, hash_codes, i32
 from streamgroup.engines.hashes.murmur32 import finish, finish_word, mix, mix_word, murmur3
 from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.keys.typed_key_values import Int, Long, Value, check_workers, fields_of, java_utf8, kind_of
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = [
     "LARGEST_PARALLELISM",
@@ -187,13 +188,13 @@ def _assign(hashes: Any, n: Any, most: Any, found: Any) -> None:
         found[key] = positive % most * n // most
 
 
-@helper
+@njit
 def _row_start() -> Any:
     """Mix in the header of a row of one column that is not null."""
     return mix_word(mix_word(np.uint32(_SEED), np.uint32(0)), np.uint32(0))
 
 
-@helper
+@njit
 def _padded_word(data: Any, at: Any, end: Any) -> Any:
     """Read four bytes, the lowest first, with zeros from `end` on."""
     found = np.uint32(0)

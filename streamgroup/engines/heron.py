@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.keys.typed_key_values import Int, Value, check_workers, fields_of
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["Serializer", "fields_task", "fields_tasks_all", "serialized"]
 
@@ -154,7 +155,7 @@ def fields_tasks_all(keys: Keys, n: int, serializer: Serializer = "java") -> NDA
     return found
 
 
-@helper
+@njit
 def _task(data: Any, end: Any, n: Any) -> Any:
     """Return the task by data[:end]."""
     factor = np.uint64(_FACTOR)
@@ -177,7 +178,7 @@ def _task(data: Any, end: Any, n: Any) -> Any:
     return (found % np.uint64(_PRIME)) % n
 
 
-@helper
+@njit
 def _write_unit(out: Any, at: Any, unit: Any) -> Any:
     """Write a half of a surrogate pair in three bytes; give the place behind it."""
     out[at] = 0xE0 | (unit >> 12)
@@ -186,7 +187,7 @@ def _write_unit(out: Any, at: Any, unit: Any) -> Any:
     return at + 3
 
 
-@helper
+@njit
 def _write_text(data: Any, begin: Any, end: Any, out: Any, at: Any, wide_zero: Any) -> Any:
     """Write UTF-8 by UTF-16 code units; give the place behind it."""
     while begin < end:
@@ -210,7 +211,7 @@ def _write_text(data: Any, begin: Any, end: Any, out: Any, at: Any, wide_zero: A
     return at
 
 
-@helper
+@njit
 def _longest(start: Any) -> Any:
     most = 0
     for key in range(start.shape[0] - 1):
@@ -238,7 +239,7 @@ def _java_texts(data: Any, start: Any, n: Any, found: Any) -> None:
         found[key] = _task(out, end, n)
 
 
-@helper
+@njit
 def _write_varint(out: Any, at: Any, value: Any, most: Any) -> Any:
     for _ in range(most - 1):
         if value <= np.uint64(127):

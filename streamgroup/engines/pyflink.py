@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.flink import key_group, resolved_max_parallelism, subtasks_of_hashes
 from streamgroup.engines.hashes.java_hash_and_random import hash_code, hash_codes, i32
 from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.keys.typed_key_values import Value, check_choice, fields_of
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["Mode", "pyflink_hash", "pyflink_subtask", "pyflink_subtasks_all"]
 
@@ -110,13 +111,13 @@ def pyflink_subtasks_all(
     return subtasks_of_hashes(found, n, most)
 
 
-@helper
+@njit
 def _add(h: Any, byte: Any) -> Any:
     """Go on with `Arrays.hashCode` of bytes, which are signed."""
     return np.uint32(np.uint32(31) * h + np.uint32(np.int32(np.int8(byte))))
 
 
-@helper
+@njit
 def _add_number(h: Any, value: Any, length: Any) -> Any:
     """Add the lowest bytes of a number, the lowest first."""
     bits = np.uint64(value)
@@ -125,7 +126,7 @@ def _add_number(h: Any, value: Any, length: Any) -> Any:
     return h
 
 
-@helper
+@njit
 def _begin(protocol: Any, payload: Any) -> Any:
     """Begin the hash of a pickle: its protocol, and a frame around a payload of four bytes or more."""
     h = _add(_add(np.uint32(1), np.uint8(0x80)), protocol)
@@ -134,7 +135,7 @@ def _begin(protocol: Any, payload: Any) -> Any:
     return h
 
 
-@helper
+@njit
 def _row_hash(h: Any) -> Any:
     """End a pickle with STOP, and put it into the Row."""
     return np.int32(np.uint32(_add(h, np.uint8(46)) + np.uint32(_ROW)))

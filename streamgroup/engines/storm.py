@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.java_hash_and_random import hash_code, hash_codes, list_hash, random_below, random_start
 from streamgroup.engines.hashes.murmur128 import murmur128, murmur128_low
 from streamgroup.engines.keys.decimal_text import decimal_texts
 from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.keys.typed_key_values import Value, check_workers, fields_of, java_utf8
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = [
     "Mode",
@@ -159,7 +160,7 @@ def _pairs_1(data: Any, start: Any, n: Any, found: Any) -> None:
             found[key, which] = word % n
 
 
-@helper
+@njit
 def _next(state: Any) -> Any:
     return (state * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & np.uint64(0xFFFF_FFFF_FFFF)
 

@@ -7,8 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from streamgroup.kernels.compiling import kernel_decorators
-from streamgroup.kernels.compiling.kernel_decorators import njit, register_jitable
+from streamgroup.kernels.compiling.kernel_decorators import is_intermediate, njit, register_jitable
 
 
 def _twice(value: Any) -> Any:
@@ -16,7 +15,7 @@ def _twice(value: Any) -> Any:
 
 
 def _is_intermediate(kernel: Any) -> list[bool]:
-    return [isinstance(code.library, kernel_decorators._IntermediateCode) for code in kernel.overloads.values()]
+    return [is_intermediate(code) for code in kernel.overloads.values()]
 
 
 def _calling(kernel: Any) -> Any:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.keys.typed_key_values import Int, Long, Value, check_value
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = [
     "absolute",
@@ -91,7 +92,7 @@ def hash_codes(keys: Keys) -> NDArray[np.int32]:
     return found
 
 
-@helper
+@njit
 def utf16_hash(data: Any, at: Any, end: Any) -> Any:
     """Return uint32: the String hash of the valid UTF-8 in data[at:end]."""
     found = np.uint32(0)

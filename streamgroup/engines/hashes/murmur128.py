@@ -5,7 +5,7 @@ from typing import Any
 import mmh3
 import numpy as np
 
-from streamgroup.engines.compile_key_functions import helper
+from streamgroup.kernels.compiling.kernel_decorators import njit
 
 __all__ = ["murmur128", "murmur128_low"]
 
@@ -20,19 +20,19 @@ def murmur128(key: bytes, seed: int) -> int:
     return int(mmh3.hash64(key, seed=seed, x64arch=True, signed=True)[0])
 
 
-@helper
+@njit
 def _rotated(word: Any, bits: Any) -> Any:
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@helper
+@njit
 def _final(word: Any) -> Any:
     word = (word ^ (word >> np.uint64(33))) * _MIX1
     word = (word ^ (word >> np.uint64(33))) * _MIX2
     return word ^ (word >> np.uint64(33))
 
 
-@helper
+@njit
 def _word(data: Any, at: Any, end: Any) -> Any:
     """Read up to 8 bytes, the lowest first."""
     found = np.uint64(0)
@@ -41,7 +41,7 @@ def _word(data: Any, at: Any, end: Any) -> Any:
     return found
 
 
-@helper
+@njit
 def murmur128_low(data: Any, at: Any, end: Any, seed: Any) -> Any:
     """Return the same of data[at:end] as uint64; `seed` is uint64."""
     length = np.uint64(end - at)

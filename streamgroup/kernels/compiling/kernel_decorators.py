@@ -19,7 +19,7 @@ from numba.core.sigutils import normalize_signature
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
 
-__all__ = ["AS_KERNEL", "njit", "register_jitable"]
+__all__ = ["AS_KERNEL", "is_intermediate", "njit", "register_jitable"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -39,6 +39,15 @@ class _IntermediateCode(JITCodeLibrary):
         self._finalized = True
 
 
+class _Handle(list[Any]):
+    """Its `append`, which nothing calls, stands for intermediate code: numba knows code by a builtin function."""
+
+
+def is_intermediate(code: Any) -> bool:
+    """Return whether what numba compiled is intermediate code."""
+    return isinstance(code.entry_point.__self__, _Handle)
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _KernelLowering(NativeLowering):
     _name = "kernel_lowering"
@@ -48,17 +57,16 @@ class _KernelLowering(NativeLowering):
         if not _for_compiled_code():
             super().run_pass(state)
             # numba did this for the kernels in it when it made their machine code.
-            for variable in state.library._final_module.global_variables:
+            for variable in state["library"]._final_module.global_variables:
                 environment = lookup_environment(variable.name)
                 if environment is not None:
                     context.codegen().set_env(variable.name, environment)
             return True
-        state.library = _IntermediateCode(context.codegen(), state.func_id.func_qualname)
+        made = state["library"] = _IntermediateCode(context.codegen(), state.func_id.func_qualname)
         state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = state.flags.no_compile = True
         super().run_pass(state)
-        # numba knows code by the builtin function that Python would call. Nothing calls this one.
-        handle = list[Any]().append
-        context.insert_user_function(handle, state.cr.fndesc, [state.library])
+        handle = _Handle().append
+        context.insert_user_function(handle, state.cr.fndesc, [made])
         state.cr = state.cr._replace(cfunc=handle)
         return True
 
@@ -81,7 +89,7 @@ class _Kernel(CPUDispatcher):
         super().__init__(py_func, locals or {}, targetoptions or {}, **AS_KERNEL)
 
     def add_overload(self, code: Any) -> None:
-        if isinstance(code.library, _IntermediateCode):
+        if is_intermediate(code):
             self.overloads[tuple(code.signature.args)] = code
         else:
             super().add_overload(code)
@@ -91,7 +99,7 @@ class _Kernel(CPUDispatcher):
             if not len(ConfigStack()):
                 kinds, _ = normalize_signature(sig)
                 found: Any = self.overloads.get(tuple(kinds))
-                if found is not None and isinstance(found.library, _IntermediateCode):
+                if found is not None and is_intermediate(found):
                     del self.overloads[tuple(kinds)]
             return super().compile(sig)
 
