@@ -47,6 +47,7 @@ __all__ = [
     "compiled",
     "imported_digest",
     "names_on_disk",
+    "version_directory",
 ]
 
 # The hooks of groupings (see `groupings.protocol`), and the methods of other parts, with argument names.
@@ -220,8 +221,13 @@ def imported_digest(modules: tuple[str, ...]) -> str:
 def cache_directory(function: Callable[..., Any], code: Code = COMMON) -> Path:
     """Make and return the directory of a function's code on disk."""
     if code.outside_digest:
-        return code_directory(f"{sources_digest(_ROOMS, numba.__version__)}-{code.outside_digest}")
+        return version_directory(code.outside_digest)
     return code_directory(imported_digest((function.__module__, *code.modules)))
+
+
+def version_directory(name: str) -> Path:
+    """Make and return the directory of a name for this version of all that a run is compiled from."""
+    return code_directory(f"{sources_digest(_ROOMS, numba.__version__)}-{name}")
 
 
 def names_on_disk() -> set[str]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.study.replay_run import checked
 from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S
-from streamgroup.study.sweep.compile_in_background import not_compiled
+from streamgroup.study.sweep.compile_in_background import compile_ahead, not_compiled
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Advice", "AdviceRequest", "LeastWorkers", "advise"]
@@ -139,13 +140,17 @@ def advise(
     groupings = list(texts.values())
     offered = find_offered_load(trace, options)
     if not question.any_workers:
-        return _Advisor(offered, question, groupings, progress).answer()
+        advisor = _Advisor(offered, question, groupings, progress)
+        with advisor.compiling():
+            return advisor.answer()
     _check_any_workers(offered, question)
     question = dataclasses.replace(question, budget=question.budget / 2)
     fewest = find_offered_load(trace, dataclasses.replace(options, workers=offered.sustainable or 1))
-    by_workers = _Advisor(fewest, question, groupings, progress).by_workers()
-    options = dataclasses.replace(options, workers=chosen_workers(by_workers))
-    advice = _Advisor(find_offered_load(trace, options), question, groupings, progress).answer()
+    first = _Advisor(fewest, question, groupings, progress)
+    with first.compiling():
+        by_workers = first.by_workers()
+        options = dataclasses.replace(options, workers=chosen_workers(by_workers))
+        advice = _Advisor(find_offered_load(trace, options), question, groupings, progress).answer()
     return dataclasses.replace(advice, by_workers=by_workers)
 
 
@@ -173,6 +178,13 @@ class _Advisor:
         self.rows: dict[str, Row] = {}
         self.failed: dict[str, str] = {}
         self.warnings: dict[str, tuple[str, ...]] = {}
+
+    def compiling(self) -> AbstractContextManager[None]:
+        """Let other processes compile meanwhile, if all replays together are many enough."""
+        sample = self._sample(_ROUGHLY, len(self.groupings))
+        # The last is compiled first: of the groupings, which are asked again with other numbers of workers.
+        runs = [*self._combiners(sample), *(self._run(text, sample) for text in self.groupings)]
+        return compile_ahead(self.trace, runs, self._at_once(runs), sample.tuples * (len(runs) + _TRIES))
 
     def answer(self) -> Advice:
         _note_compiling(self.groupings, self.trace.tuples, self.progress)
@@ -213,12 +225,18 @@ class _Advisor:
 
     def _combined(self, sample: Sample) -> Combined | None:
         """Replay key grouping with combiners of several sizes, and take one."""
-        run = self.offered.run(KEY_GROUPING, self.workers, whole=sample.whole)
-        runs = [dataclasses.replace(run, combine=str(size)) for size in COMBINER_SIZES]
+        runs = self._combiners(sample)
         self.progress.start(len(runs) * sample.tuples, "combiners")
         found = self._measure(sample, runs)
         tried = [(size, one.row) for size, one in zip(COMBINER_SIZES, found, strict=True)]
         return find_combiner(tried, self.question.targets)
+
+    def _combiners(self, sample: Sample) -> list[ReplayOptions]:
+        run = self._run(KEY_GROUPING, sample)
+        return [dataclasses.replace(run, combine=str(size)) for size in COMBINER_SIZES]
+
+    def _run(self, grouping: str, sample: Sample) -> ReplayOptions:
+        return self.offered.run(grouping, self.workers, whole=sample.whole)
 
     def _floors(self) -> dict[str, Statement]:
         """Return what the key counts alone force, whatever the rule."""
@@ -229,7 +247,7 @@ class _Advisor:
         return sample_of(self.trace.tuples, int(self.budget * share / runs))
 
     def _ask(self, groupings: Sequence[str], sample: Sample, what: str) -> None:
-        runs = [self.offered.run(text, self.workers, whole=sample.whole) for text in groupings]
+        runs = [self._run(text, sample) for text in groupings]
         self.progress.start(len(runs) * sample.tuples, what)
         for text, one in zip(groupings, self._measure(sample, runs), strict=True):
             if one.row is None:
@@ -241,10 +259,13 @@ class _Advisor:
         self._kg()
 
     def _measure(self, sample: Sample, runs: Sequence[ReplayOptions]) -> list[MeasuredCandidate]:
+        return measure(self.trace, sample, runs, self._at_once(runs), self.progress.advance)
+
+    def _at_once(self, runs: Sequence[ReplayOptions]) -> int:
+        """Return how many of the runs memory holds at once, at most the threads there are."""
         ever = max(run.workers for run in runs) / self.workers
         own = (float(str(self.offered.description["memory_mb"])) - BASE_MB) * 1e6 * max(ever, 1.0)
-        at_once = max(1, min(self.question.jobs, int(free_memory() * _FOR_RUNS / max(own, 1.0))))
-        return measure(self.trace, sample, runs, at_once, self.progress.advance)
+        return max(1, min(self.question.jobs, int(free_memory() * _FOR_RUNS / max(own, 1.0))))
 
     def _kg(self) -> Row:
         row = self.rows.get(KEY_GROUPING)

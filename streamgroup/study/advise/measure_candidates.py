@@ -23,7 +23,6 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.study.sweep.cells_in_threads import stdout_to_stderr
-from streamgroup.study.sweep.compile_in_background import compile_ahead
 from streamgroup.traces.trace import Trace
 from streamgroup.traces.trace_segment import take_slice
 
@@ -90,7 +89,6 @@ def measure(
     stopped = threading.Event()
     with (
         stdout_to_stderr(one.grouping for one in runs),
-        compile_ahead(trace, runs, jobs),
         ThreadPoolExecutor(jobs, thread_name_prefix="advise") as pool,
     ):
         for segment, window, warmup in _pieces(trace, sample):

@@ -6,17 +6,22 @@ name, and finds it on disk.
 """
 
 import contextlib
+import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
+
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.replay.compile_grouping import names_on_disk
+from streamgroup.replay.compile_grouping import names_on_disk, version_directory
 from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import Selection, select
@@ -28,8 +33,8 @@ from streamgroup.traces.trace_segment import take_slice
 
 __all__ = ["compile_ahead", "not_compiled", "note_of_compiling"]
 
-# Tuples of all runs of a small trace from which on others compile. Interpreted, so many take some 40 s.
-_MANY = 2_000_000
+# Tuples of all runs of a small trace from which on others compile. Interpreted, so many take some 20 s.
+_MANY = 1_000_000
 # Tuples of a run that is made for its code.
 _FEW = 1000
 
@@ -63,14 +68,17 @@ def _code(chosen: Selection) -> str:
 
 
 @contextlib.contextmanager
-def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[None]:
+def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int, tuples: int | None = None) -> Iterator[None]:
     """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, meanwhile.
 
-    Of a small trace what is not compiled yet is interpreted, one run at a time: few runs need nobody. The processes are
-    ended when the runs are.
+    Of a small trace what is not compiled yet is interpreted, one run at a time: few `tuples` in all (None: the trace's,
+    once for each run) need nobody. The processes are ended when the runs are.
     """
-    wanted = not_compiled(runs) if trace.tuples > SMALL or trace.tuples * len(runs) > _MANY else []
-    count = min(jobs - 1, len(wanted) - 1)
+    is_large = trace.tuples > SMALL
+    tuples = trace.tuples * len(runs) if tuples is None else tuples
+    wanted = _not_marked(runs) if is_large or tuples > _MANY else []
+    # Of a large trace the first run compiles for itself.
+    count = min(jobs - 1, len(wanted) - is_large)
     started = [_start(trace, wanted[::-1][place::count]) for place in range(count)]
     try:
         yield
@@ -79,6 +87,25 @@ def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Ite
             process.kill()
         for process in started:
             process.wait()
+
+
+def _not_marked(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
+    """Return one run for each kind that no process has compiled ahead with this version of the code, in their order."""
+    marks, found = version_directory("ahead"), dict[Path, ReplayOptions]()
+    for run in runs:
+        with contextlib.suppress(StreamgroupError):
+            if not select(run.grouping).outside_digest:
+                found.setdefault(_mark(marks, run), run)
+    return [run for mark, run in found.items() if not mark.exists()]
+
+
+def _mark(marks: Path, run: ReplayOptions) -> Path:
+    """Return the file that says that a run was compiled ahead: the same for options that differ in numbers alone.
+
+    The files of a run's code do not say so: which functions it calls, for which types, follows from its plan.
+    """
+    kind = llvm.get_host_cpu_name() + re.sub(r"\d[\d.]*", "0", json.dumps(asdict(run)))
+    return marks / hashlib.sha256(kind.encode()).hexdigest()[:16]
 
 
 def _start(trace: Trace, runs: Sequence[ReplayOptions]) -> "subprocess.Popen[str]":
@@ -96,14 +123,17 @@ def _main(path: str) -> None:
     parent = os.getppid()
     trace = open_trace(path)
     piece = take_slice(trace, 0, min(_FEW, trace.tuples))
+    marks = version_directory("ahead")
     for line in sys.stdin:
         if os.getppid() != parent:
             return
         given: dict[str, Any] = json.loads(line)
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        run = ReplayOptions(**given)
         # A run reports its own errors; times that lie behind the piece are wrong here only.
         with contextlib.suppress(StreamgroupError):
-            replay(piece, at_capacity(ReplayOptions(**given)), interpreted=False)
+            replay(piece, at_capacity(run), interpreted=False)
+        _mark(marks, run).touch()
 
 
 if __name__ == "__main__":
