@@ -45,6 +45,7 @@ def test_commands_that_need_a_network_are_few() -> None:
     assert sum(any(word in command for word in ELSEWHERE) for command in commands) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("_shared_session")
 def test_commands(directory: Path) -> None:

@@ -13,12 +13,14 @@ def test_tutorial(tmp_path: Path) -> None:
     assert follow(DOCS / "tutorial.md", tmp_path) > 15
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("_shared_session")
 def test_keys_or_key_groups(tmp_path: Path) -> None:
     assert follow(DOCS / "flink-skew.md", tmp_path) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("_shared_session")
 def test_commands_of_the_readers_page(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_head_is_the_first_of_the_stream(make: Ingest, tied_files: list[Path], h
     assert (result.manifest.filtered or {}).get("beyond --head", 0) == 12 * 700 - len(twin)
 
 
-@pytest.mark.parametrize("master", ["local[1]", "local[4]", "cluster"])
+@pytest.mark.parametrize("master", [pytest.param("local[1]", marks=pytest.mark.slow), "local[4]", "cluster"])
 def test_the_same_bytes_from_every_master(
     spark: Session, tied_files: list[Path], tmp_path: Path, master: str, request: pytest.FixtureRequest
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.metrics.metric_names import METRICS
@@ -18,6 +18,7 @@ from tests.naive.groupings.simple_groupings import GreedyD, Grouping, Kg, Pkg, S
 from tests.naive.metrics import metrics as naive
 from tests.naive.metrics.hot_keys import Heads
 from tests.naive.replay.simulate import Run, simulate
+from tests.random_cases import random_cases
 
 SECOND = 1_000_000_000
 WINDOWS = [("share", Fraction(1, 100)), ("share", Fraction(1, 3)), ("count", 7), ("time", 1_500_000)]
@@ -66,13 +67,13 @@ def runs(draw: st.DrawFn, kinds: Sequence[type[Grouping]] = (Sg, SgRandom, Kg, P
     )
 
 
-@settings(max_examples=150, deadline=None)
+@random_cases(150)
 @given(run=runs(), window=st.sampled_from(WINDOWS))
 def test_every_table_agrees_with_the_slow_twin(run: Run, window: naive.Span) -> None:
     assert_tables_agree(run, window)
 
 
-@settings(max_examples=150, deadline=None)
+@random_cases(150)
 @given(
     run=runs([ByCounts]),
     window=st.sampled_from(WINDOWS),

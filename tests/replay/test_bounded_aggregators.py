@@ -28,6 +28,7 @@ from tests.naive.metrics.what_is_counted import measured_of, windows_of
 from tests.naive.replay.bounded_aggregators import Bounded, simulate_bounded
 from tests.naive.replay.random_scenarios import Scenario, scenarios, time_ns
 from tests.naive.replay.tuple_records import Run
+from tests.random_cases import random_cases
 from tests.traces_by_hand import write_trace
 
 GROUPINGS = [
@@ -94,7 +95,7 @@ def rows_of(run: Run) -> list[tuple[Any, ...]]:
     return [(r.seq, r.arrival_ns, r.source, r.worker, r.start_ns, r.finish_ns) for r in run.records]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(100)
 @given(bounded())
 def test_the_twin_is_a_run_without_aggregators_if_they_are_never_full(scenario: Scenario) -> None:
     """They take no time, and nor does the network to them: what is accepted has started."""
@@ -103,7 +104,7 @@ def test_the_twin_is_a_run_without_aggregators_if_they_are_never_full(scenario: 
     assert rows_of(twin(never).run) == rows_of(never.run())
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(100)
 @given(bounded())
 def test_workers_of_the_twin_wait_no_longer_than_they_have_to(scenario: Scenario) -> None:
     """By the records alone: a tuple starts once it is there, the worker idle, and rid of what it had to send."""
@@ -180,7 +181,7 @@ def check_metrics(outcome: Outcome, expected: Bounded, scenario: Scenario) -> No
     assert_rows_agree(made["lag"], naive_tables.lag_rows(run, measured))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(120)
 @given(bounded(), st.integers(1, 50), st.sampled_from([8, 1 << 17]))
 def test_bounded_aggregators_agree_with_the_twin(scenario: Scenario, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

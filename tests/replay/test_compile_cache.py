@@ -170,7 +170,7 @@ def test_a_cold_start_side_by_side_mixes_nothing_up(trace: Path, tmp_path: Path)
     assert {"choose.choose_block_kg", "choose.choose_block_sg", "account.account_any"} <= index
 
 
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("kind", ["nbi", pytest.param("nbc", marks=pytest.mark.slow)])
 def test_damaged_code_is_made_anew(trace: Path, kafka_code: tuple[Path, list[int]], tmp_path: Path, kind: str) -> None:
     kept, loads = kafka_code
     shutil.copytree(kept, tmp_path, dirs_exist_ok=True)

@@ -89,6 +89,7 @@ def test_nothing_is_compiled_for_a_small_trace(trace: Trace, tmp_path: Path) -> 
     assert not any(found.values()), {run: names for run, names in found.items() if names}
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_for_the_extras(trace: Trace, tmp_path: Path) -> None:
     runs = [options(name, **extra) for extra in EXTRAS.values() for name in ("pkg", "d_choices")]
     found = compiled_by(trace, runs, tmp_path)

@@ -20,6 +20,7 @@ from streamgroup.traces.trace import open_trace
 from tests.metrics.compare_with_naive import assert_same
 from tests.naive.metrics.metrics import held_metrics
 from tests.naive.replay.random_scenarios import SOURCE_SERVICES, STATE, Scenario, draw_combiner, scenarios
+from tests.random_cases import random_cases
 from tests.replay.input.endless_trace import endless
 from tests.replay.simulation.test_random_clusters_against_naive import agree, fast
 from tests.traces_by_hand import write_trace
@@ -38,7 +39,7 @@ def staged(draw: st.DrawFn, *, combine: bool) -> Scenario:
     return Scenario(scenario.tuples, options, scenario.key_cost)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(60)
 @given(staged(combine=False), st.integers(1, 50))
 def test_sources_that_take_time_agree_with_the_twin(scenario: Scenario, rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -46,7 +47,7 @@ def test_sources_that_take_time_agree_with_the_twin(scenario: Scenario, rows: in
         agree(scenario, interpreted=True)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(60)
 @given(staged(combine=True), st.integers(1, 50))
 def test_combiners_agree_with_the_twin(scenario: Scenario, rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -70,7 +71,7 @@ def merged_with_state(draw: st.DrawFn) -> Scenario:
     return Scenario(scenario.tuples, options, scenario.key_cost)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(200)
 @given(merged_with_state(), st.integers(1, 50))
 def test_what_merged_tuples_make_workers_hold_agrees_with_the_twin(scenario: Scenario, rows: int) -> None:
     run = scenario.run()

@@ -100,6 +100,7 @@ def test_what_failed_around_spark_is_told() -> None:
     assert cause_in_text("nothing known") is None
 
 
+@pytest.mark.slow
 def test_sessions_one_after_the_other_in_one_process(tmp_path: Path) -> None:
     """Each has the memory and the settings that it was given; the process and its files are as before."""
     code = (
@@ -162,9 +163,9 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(
     ("moment", "delay", "number"),
     [
-        ("starting", 0.0, signal.SIGINT),
+        pytest.param("starting", 0.0, signal.SIGINT, marks=pytest.mark.slow),
         ("starting", 1.0, signal.SIGTERM),
-        ("running", 0.1, signal.SIGTERM),
+        pytest.param("running", 0.1, signal.SIGTERM, marks=pytest.mark.slow),
         ("running", 2.0, signal.SIGINT),
     ],
 )

@@ -184,7 +184,7 @@ def _started(output: Path, engine: str, step: str, tuples: int, temporary: Path)
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 def test_an_interrupt_leaves_nothing(tmp_path: Path, engine: str, number: signal.Signals) -> None:
     place, temporary = tmp_path / "traces", tmp_path / "tmp"

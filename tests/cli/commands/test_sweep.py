@@ -307,7 +307,7 @@ def _begun(trace: Path, out: Path) -> "subprocess.Popen[str]":
     return process
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("blow", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_sweep_that_was_stopped_goes_on(long: Path, tmp_path: Path, invoke: Invoke, blow: signal.Signals) -> None:
     out = tmp_path / "out"
     process = _begun(long, out)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
@@ -25,6 +25,7 @@ from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_p
 from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.traces import layout
+from tests.random_cases import random_cases
 
 
 class Given(NamedTuple):
@@ -99,7 +100,7 @@ def run(folder: Path, splits: list[list[Given]], *, ordered: bool, head: int | N
     return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), Wanted(ordered=ordered, first=head))
 
 
-@settings(max_examples=150, deadline=None)
+@random_cases(150)
 @given(inputs, st.booleans(), st.none() | st.integers(1, 40), st.integers(2, 9), st.integers(1, 6))
 def test_as_lists_say(
     tmp_path_factory: pytest.TempPathFactory,

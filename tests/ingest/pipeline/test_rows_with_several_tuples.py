@@ -26,6 +26,7 @@ from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segme
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 from streamgroup.ingest.runners.local_runner import LocalFrame, LocalRunner
 from tests.ingest.naive_ingest import Outcome, Row, contract_of
+from tests.random_cases import random_cases
 
 LAYOUT = Layout(("time", "key"), 0, 1, time_format=TimeFormat("s", 6, ""))
 
@@ -92,7 +93,7 @@ def tables(draw: Any) -> tuple[list[Row], dict[str, bool]]:
     return rows, {"lists": lists, "costs": costs, "repeat": repeat}
 
 
-@settings(max_examples=400, deadline=None)
+@random_cases(400)
 @given(tables(), st.sampled_from(["drop", "keep", "fail"]), st.sampled_from([1, 3, 1000]))
 def test_as_the_twin_says(table: tuple[list[Row], dict[str, bool]], null_keys: str, size: int) -> None:
     rows, shape = table
@@ -192,7 +193,7 @@ def slow(tuples: list[tuple[int, int]]) -> tuple[int, int]:
 times = st.lists(st.integers(-3, 9), min_size=1, max_size=9) | st.integers(0, 9).map(lambda moment: [moment] * 5)
 
 
-@settings(max_examples=120, deadline=None)
+@random_cases(120)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), times | times.map(sorted)), min_size=1, max_size=5),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.replay.replay_trace import replay
@@ -14,6 +14,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.naive.groupings import simple_groupings as naive
 from tests.naive.replay.simulate import Run, simulate
+from tests.random_cases import random_cases
 from tests.traces_by_hand import write_trace
 
 ARRIVALS = [
@@ -120,7 +121,7 @@ def logged(case: dict[str, Any], *, interpreted: bool) -> tuple[list[tuple[Any, 
     return rows, outcome
 
 
-@settings(max_examples=400, deadline=None)
+@random_cases(400)
 @given(scenarios())
 def test_every_tuple_is_as_in_the_naive_twin(case: dict[str, Any]) -> None:
     try:

@@ -125,6 +125,7 @@ def test_a_billion_uneven_arrivals_are_floors_of_fractions(spacing: Fraction) ->
             assert chunk[place] == (offset + place) * spacing.numerator // spacing.denominator
 
 
+@pytest.mark.slow
 def test_a_billion_services_of_a_millisecond_end_at_a_million_seconds(tmp_path: Path) -> None:
     """Each starts when the one before it ends, and no tuple waits: all of them went through the loop."""
     found = one_worker(tmp_path, 10**9, arrivals="utilization=1", service="1ms")

@@ -30,6 +30,7 @@ from tests.naive.metrics.what_is_counted import measured_of
 from tests.naive.replay.options import Span
 from tests.naive.replay.random_scenarios import Scenario, scenarios
 from tests.naive.replay.tuple_records import Run
+from tests.random_cases import random_cases
 from tests.traces_by_hand import write_trace
 
 BY_COUNTS = str(Path(__file__).parents[1] / "groupings_outside_package" / "by_counts.py")
@@ -101,7 +102,7 @@ _CRASH_BEFORE_ALL = {
 }  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(400)
 @given(scenarios())
 @example(Scenario([(0, b"a", None)] * 9, _CRASH_BEFORE_ALL))
 @example(Scenario([(0, b"", 0.0)] * 30, _TWO_LEAVE))
@@ -135,7 +136,7 @@ def hot_keys_agree(scenario: Scenario, parts: int, *, cold: bool, interpreted: b
     check_tables(outcome, run, scenario, heads)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(300)
 @given(scenarios(), st.sampled_from([0, 1, 2, 3, 5, 40]), st.booleans(), st.integers(1, 50), st.sampled_from([4, 64]))
 def test_hot_keys_agree_with_the_twin(scenario: Scenario, parts: int, cold: bool, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -163,7 +164,7 @@ def one_variant(scenario: Scenario) -> Scenario:
     return Scenario([(at, key, None) for at, key, _ in scenario.tuples], options)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@random_cases(300)
 @given(scenarios(["pkg"]))
 def test_compiled_replays_agree_with_the_twin(scenario: Scenario) -> None:
     agree(one_variant(scenario), interpreted=False)

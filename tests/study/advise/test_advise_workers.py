@@ -10,8 +10,10 @@ from streamgroup.base.errors import RunError, UsageError
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.advice_text import as_text, compared, headline
 from streamgroup.study.advise.advise import Advice, AdviceRequest, advise
+from streamgroup.study.advise.offered_load import find_offered_load
 from streamgroup.study.advise.recommendation import Targets
 from streamgroup.study.replay_run import run_to_directory
+from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import write_trace
 
 pytestmark = pytest.mark.many_groupings
@@ -25,8 +27,8 @@ def ask(path: Path, workers: int = 1, groupings: tuple[str, ...] = (), **options
 
 @pytest.fixture(scope="module")
 def skewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tuple each ms for 4 s; one key has a third of them. So few are interpreted in all runs of a search."""
-    drawn = np.random.default_rng(1).integers(300, size=4_000).tolist()
+    """A tuple each ms for 2 s; one key has a third of them. So few are interpreted in all runs of a search."""
+    drawn = np.random.default_rng(1).integers(300, size=2_000).tolist()
     keys = [b"hot" if key < 100 else b"k%d" % key for key in drawn]
     return write_trace(tmp_path_factory.mktemp("skewed") / "t", [(i * 1000, key, None) for i, key in enumerate(keys)])
 
@@ -106,10 +108,10 @@ def test_the_peak_is_told(tmp_path: Path) -> None:
     assert "of what they can do: no grouping keeps up then." in headline(found)
     # From 9.999 s on, 10,002 tuples in 0.101 s.
     assert "99,029.7 tuples/s, 2,476 %." in as_text(found)
-    faster = ask(path, 4, service="1ms", speedup="2").offered.peak
+    faster = find_offered_load(open_trace(path), ReplayOptions("kg", 4, service="1ms", speedup="2")).peak
     assert faster is not None
     assert faster.rate == pytest.approx(2 * peak.rate)
-    assert ask(path, 4, service="1ms", arrivals="rate=100").offered.peak is None
+    assert find_offered_load(open_trace(path), ReplayOptions("kg", 4, service="1ms", arrivals="rate=100")).peak is None
     assert "keeps up then" not in headline(ask(path, 200, service="1ms"))
 
 
