@@ -1,8 +1,9 @@
 """The aggregators: the edge from the workers, which send partial results, to the servers that merge them."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +44,24 @@ def edge_plan(plan: Plan, workers: int) -> Plan:
     )  # fmt: skip
 
 
-class _Waiting(NamedTuple):
-    """Partial results whose way is not simulated yet, one element each, those of a window and worker by key id."""
+class _Groups(NamedTuple):
+    """Partial results of one window and worker, which leave together, one element each: when, whose, how many."""
 
     leaves: I64
     worker: I64
     window: I64
-    key: I64
+    size: I64
+
+
+class _Waiting(NamedTuple):
+    """Partial results whose way is not simulated yet, one element each, those of a group by key id."""
+
+    key: NDArray[np.uint32]
     result: I64
+
+    def at(self, places: I64) -> "_Waiting":
+        """Return those at some places."""
+        return _Waiting(self.key[places], self.result[places])
 
 
 class _Open(NamedTuple):
@@ -69,7 +80,8 @@ class Aggregators:
         self._setup, self._tiers = setup, tiers
         self._simulation = FeedForward(setup)
         none = np.zeros(0, dtype=np.int64)
-        self._waiting = _Waiting(none, none, none, none, none)
+        self._groups = _Groups(none, none, none, none)
+        self._waiting = _Waiting(none.astype(np.uint32), none)
         self._open = _Open(none, none, none)
         self._sent = 0
         self._last: Ready | None = None
@@ -77,31 +89,34 @@ class Aggregators:
 
     def take(self, partials: Partials) -> None:
         """Take the partial results of windows that ended, and send what leaves before all that is to come."""
-        order, first = partials.by_result, partials.first
-        number = np.cumsum(first) - 1
-        opened = _Open(
-            np.bincount(number).astype(np.int64),
-            np.zeros(int(first.sum()), dtype=np.int64),
-            partials.ends[order][first],
-        )
+        order, begins = partials.by_result, np.flatnonzero(partials.first)
         result = np.empty(len(order), dtype=np.int64)
-        result[order] = number + len(self._open.left)
-        new = _Waiting(partials.leaves, partials.worker, partials.window, partials.key, result)
-        self._open = _Open(*map(np.concatenate, zip(self._open, opened, strict=True)))
-        waiting = _Waiting(*map(np.concatenate, zip(self._waiting, new, strict=True)))
-        leave = waiting.leaves < partials.horizon
-        if not leave.all():
-            self._waiting = _Waiting(*(column[~leave] for column in waiting))
-            waiting = _Waiting(*(column[leave] for column in waiting))
-        else:
-            self._waiting = _Waiting(*(column[:0] for column in waiting))
-        order = _departures(waiting)
-        for begin in range(0, len(order), _CHUNK):
-            self._send_chunk(_Waiting(*(column[order[begin : begin + _CHUNK]] for column in waiting)))
+        result[order] = np.cumsum(partials.first) + (len(self._open.left) - 1)
+        opened = _sizes(begins, len(order)), np.zeros(len(begins), dtype=np.int64), partials.ends[order[begins]]
+        changed = np.ones(len(order), dtype=bool)
+        changed[1:] = (np.diff(partials.window) | np.diff(partials.worker)) != 0
+        heads = np.flatnonzero(changed)
+        of_group = (column[heads] for column in (partials.leaves, partials.worker, partials.window))
+        groups = _Groups(*_joined(self._groups, (*of_group, _sizes(heads, len(order)))))
+        waiting = _Waiting(*_joined(self._waiting, (partials.key.astype(np.uint32), result)))
+        self._open = _Open(*_joined(self._open, opened))
+        stays = groups.leaves >= partials.horizon
+        # In the order of time, worker, window and key.
+        leaving = np.flatnonzero(~stays)
+        leaving = leaving[np.lexsort([column[leaving] for column in (groups.window, groups.worker, groups.leaves)])]
+        begin = np.cumsum(groups.size) - groups.size
+        self._groups = _Groups(*(column[stays] for column in groups))
+        self._waiting = waiting.at(_places(begin[stays], self._groups.size))
+        sizes = groups.size[leaving]
+        leaves, worker = np.repeat(groups.leaves[leaving], sizes), np.repeat(groups.worker[leaving], sizes)
+        places = _places(begin[leaving], sizes)
+        for first in range(0, len(places), _CHUNK):
+            some = slice(first, first + _CHUNK)
+            self._send_chunk(leaves[some], worker[some], *waiting.at(places[some]))
         self._close_results()
 
-    def _send_chunk(self, some: _Waiting) -> None:
-        size = len(some.key)
+    def _send_chunk(self, leaves: I64, worker: I64, key: NDArray[np.uint32], result: I64) -> None:
+        size = len(key)
         cost = None
         if self._costs.distribution is not None:
             index = np.arange(self._sent, self._sent + size)
@@ -112,10 +127,10 @@ class Aggregators:
         zero = np.zeros(1, dtype=np.int64)
         ready = Ready(
             self._sent,
-            some.leaves,
-            some.key.astype(np.uint32),
+            leaves.view(),
+            key,
             cost,
-            some.worker.astype(np.int32),
+            worker.astype(np.int32),
             0,
             zero,
             zero.copy(),
@@ -128,24 +143,32 @@ class Aggregators:
         for piece in self._tiers.pieces(ready, ready.offset):
             with self._setup.grouping.blamed("a hook failed"):
                 finish = self._simulation.chunk(piece, keep=True).finish
-            np.maximum.at(self._open.served, some.result[place : place + len(finish)], finish)
+            np.maximum.at(self._open.served, result[place : place + len(finish)], finish)
             place += len(finish)
             self._last = piece
-        np.subtract.at(self._open.left, some.result, 1)
+        np.subtract.at(self._open.left, result, 1)
 
     def _close_results(self) -> None:
-        """Count the results that are complete, and forget them."""
+        """Count results that are complete, and forget them, if they are half of all: the others move."""
         complete = self._open.left == 0
-        if not complete.any():
-            return
-        self._delays.add(self._open.served[complete], self._open.ends[complete])
-        moved = np.cumsum(~complete) - 1
-        self._waiting = self._waiting._replace(result=moved[self._waiting.result])
-        self._open = _Open(*(column[~complete] for column in self._open))
+        # Mostly they are those of the windows that ended before.
+        first = len(complete) if complete.all() else int(complete.argmin())
+        result = self._waiting.result
+        if 0 < len(complete) <= 2 * first:
+            self._delays.add(self._open.served[:first], self._open.ends[:first])
+            self._open = _Open(*(column[first:] for column in self._open))
+            self._waiting = self._waiting._replace(result=result - first)
+        elif 2 * np.count_nonzero(complete) > len(complete):
+            closed, left = np.flatnonzero(complete), np.flatnonzero(~complete)
+            self._delays.add(self._open.served[closed], self._open.ends[closed])
+            self._open = _Open(*(column[left] for column in self._open))
+            self._waiting = self._waiting._replace(result=(np.cumsum(~complete) - 1)[result])
 
     def finish(self) -> Aggregation:
         """Return what they did, after all partial results were taken."""
-        assert not len(self._waiting.leaves)
+        assert not len(self._waiting.key)
+        assert not self._open.left.any()
+        self._close_results()
         busy = np.zeros(self._setup.members.ever, dtype=np.int64)
         if self._last is not None:
             self._simulation.finish(self._last)
@@ -154,12 +177,16 @@ class Aggregators:
         return self._delays.aggregation(busy, self._sent)
 
 
-def _departures(some: _Waiting) -> I64:
-    """Return the order of time, worker, window and key, in which those of one window and worker lie together."""
-    changed = np.ones(len(some.key), dtype=bool)
-    changed[1:] = (np.diff(some.window) | np.diff(some.worker)) != 0
-    begins = np.flatnonzero(changed)
-    groups = np.lexsort((some.window[begins], some.worker[begins], some.leaves[begins]))
-    sizes = np.diff(begins, append=len(some.key))[groups]
-    starts = np.cumsum(sizes) - sizes
-    return np.repeat(begins[groups] - starts, sizes) + np.arange(len(some.key))
+def _sizes(begins: I64, end: int) -> I64:
+    """Return how many elements there are from each of some places to the next one."""
+    return np.diff(begins, append=end)
+
+
+def _places(begins: I64, sizes: I64) -> I64:
+    """Return the places of the elements of groups, one group after the other."""
+    return np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+
+
+def _joined(columns: Iterable[NDArray[Any]], more: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """Append columns to others."""
+    return (np.concatenate(pair) if len(pair[0]) else pair[1] for pair in zip(columns, more, strict=True))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.kernels.compiling.kernel_decorators import register_jitable
 from streamgroup.replay.accounting.key_worker_pairs import place_of
 from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.simulation.optional_array_elements import put
@@ -58,24 +59,31 @@ class Partials(NamedTuple):
     first: NDArray[np.bool_]
 
 
+@register_jitable(forceinline=True)
+def _columns(slot: Any) -> int:
+    """Return how many numbers the table has for a place."""
+    return 1 if slot is None else 2
+
+
 def collect(events: Any, ends: Any, keys: Any, slot: Any, table: Any, rows: Any, last: Any, done: Any) -> Any:
     """Find the partial result that each tuple belongs to; return whether it stopped for want of room.
 
     `events` are `Tuples`. Windows end before the places `ends`. `slot` int64[tuples], if any, takes the row of each,
     -1 for one that no worker finished. `table` int64[2 places] are the pairs of worker and key of the open window, by
-    open addressing: at 2p the code, 0 where p is free, at 2p + 1 the row. `last` int64[workers] is each worker's last
-    finish in the open window, -1 for none. `done` int64[4]: the place, windows ended, the first row of the open window,
-    and the rows.
+    open addressing: at 2p the code, 0 where p is free, at 2p + 1 the row. Without `slot` it is int64[places], the codes
+    alone. `last` int64[workers] is each worker's last finish in the open window, -1 for none. `done` int64[4]: the
+    place, windows ended, the first row of the open window, and the rows.
     """
     i, ended, first, found = done[0], done[1], done[2], done[3]
     size = events.key.shape[0]
-    mask = (table.shape[0] >> 1) - 1
+    each = _columns(slot)
+    mask = table.shape[0] // each - 1
     full = False
     next_end = ends[ended] if ended < ends.shape[0] else np.int64(NEVER)
     while True:
         while next_end == i:
             for row in range(first, found):
-                table[2 * rows.place[row]] = 0
+                table[each * rows.place[row]] = 0
                 rows.leaves[row] = last[(rows.code[row] - 1) // keys]
             for row in range(first, found):
                 last[(rows.code[row] - 1) // keys] = -1
@@ -93,16 +101,18 @@ def collect(events: Any, ends: Any, keys: Any, slot: Any, table: Any, rows: Any,
             at = np.int64(events.worker[i])
             code = at * keys + np.int64(events.key[i]) + 1
             place = place_of(code, mask)
-            while table[2 * place] != 0 and table[2 * place] != code:
+            while table[each * place] != 0 and table[each * place] != code:
                 place = (place + 1) & mask
-            if table[2 * place] == 0:
-                table[2 * place] = code
-                table[2 * place + 1] = found
+            if table[each * place] == 0:
+                table[each * place] = code
+                if slot is not None:
+                    table[2 * place + 1] = found
                 rows.code[found] = code
                 rows.place[found] = place
                 rows.window[found] = ended
                 found += 1
-            its = table[2 * place + 1]
+            if slot is not None:
+                its = table[2 * place + 1]
             last[at] = max(last[at], finish)
         put(slot, i, its)
         i += 1
@@ -110,15 +120,17 @@ def collect(events: Any, ends: Any, keys: Any, slot: Any, table: Any, rows: Any,
     return full
 
 
-def enter(table: Any, rows: Any, first: Any, found: Any) -> None:
-    """Enter the rows of the open window into an empty table."""
-    mask = (table.shape[0] >> 1) - 1
+def enter(table: Any, slot: Any, rows: Any, first: Any, found: Any) -> None:
+    """Enter the rows of the open window into an empty table; `slot` as for `collect`."""
+    each = _columns(slot)
+    mask = table.shape[0] // each - 1
     for row in range(first, found):
         place = place_of(rows.code[row], mask)
-        while table[2 * place] != 0:
+        while table[each * place] != 0:
             place = (place + 1) & mask
-        table[2 * place] = rows.code[row]
-        table[2 * place + 1] = row
+        table[each * place] = rows.code[row]
+        if slot is not None:
+            table[2 * place + 1] = row
         rows.place[row] = place
 
 
@@ -141,7 +153,8 @@ class PartialResults:
     def __init__(self, function: Callable[..., Any], rule: WindowRule, keys: int, workers: int, *, slots: bool) -> None:
         self._collect, self._enter = function(collect), function(enter)
         self._rule, self._keys, self._slots = rule, keys, slots
-        self._table = np.zeros(4 * _FIRST_ROWS, dtype=np.int64)
+        self._each = 2 if slots else 1
+        self._table = np.zeros(self._each * 2 * _FIRST_ROWS, dtype=np.int64)
         self._rows = Rows(*(np.zeros(_FIRST_ROWS, dtype=np.int64) for _ in range(4)))
         self._last = np.full(workers, -1, dtype=np.int64)
         # Rows of windows that ended in this batch, and all rows.
@@ -193,29 +206,33 @@ class PartialResults:
             first, found = int(done[2]), int(done[3])
             if found == len(self._rows.code):
                 self._rows = Rows(*(np.concatenate([column, np.zeros_like(column)]) for column in self._rows))
-            if 4 * (found - first + 1) >= len(self._table):
+            if 2 * self._each * (found - first + 1) >= len(self._table):
                 self._table = np.zeros(2 * len(self._table), dtype=np.int64)
-                self._enter(self._table, self._rows, first, found)
+                self._enter(self._table, slot, self._rows, first, found)
         self._closed, self._open = int(done[2]), int(done[3])
 
     def _taken(self, numbers: I64, ends: I64, horizon: int) -> Partials:
         """Take the rows of windows that ended; those of the open one move to the front."""
         first, found = self._closed, self._open
-        code, place = self._rows.code[:first] - 1, self._rows.window[:first]
-        order = _sorted(place, code, len(self._last) * self._keys)
-        (worker, key), place = np.divmod(code[order], self._keys), place[order]
-        swapped = key * len(self._last) + worker
-        by_result = _sorted(place, swapped, len(self._last) * self._keys)
+        workers = len(self._last)
+        window, (worker, key) = self._rows.window[:first], np.divmod(self._rows.code[:first] - 1, self._keys)
+        by_result = _sorted(window, key * workers + worker, workers * self._keys)
         begins = np.ones(first, dtype=bool)
-        changed = np.diff(place[by_result]) | np.diff(key[by_result])
-        begins[1:] = changed != 0
+        begins[1:] = np.diff(window[by_result]) | np.diff(key[by_result]) != 0
+        # Of one window and worker they are in the order of their keys already.
+        by_worker = _stably_sorted((window * workers + worker)[by_result])
+        order = by_result[by_worker]
+        by_result[by_worker] = np.arange(first)
+        window = window[order]
         taken = Partials(
-            order, numbers[place], ends[place], worker, key, self._rows.leaves[order], horizon, by_result, begins
-        )
+            order, numbers[window], ends[window], worker[order], key[order], self._rows.leaves[order], horizon,
+            by_result, begins,
+        )  # fmt: skip
         for column in self._rows:
             column[: found - first] = column[first:found]
         self._rows.window[: found - first] = 0
-        self._table[2 * self._rows.place[: found - first] + 1] -= first
+        if self._slots:
+            self._table[2 * self._rows.place[: found - first] + 1] -= first
         self._open = found - first
         return taken
 
@@ -227,3 +244,10 @@ def _sorted(window: I64, code: I64, codes: int) -> I64:
     if (int(window[-1]) + 1) * codes < 1 << 62:
         return np.argsort(window * codes + code)
     return np.lexsort((code, window))
+
+
+def _stably_sorted(values: I64) -> I64:
+    """Return the order of values, equal ones as they are: of small ones by counting, as numpy does for 16 bits."""
+    if len(values) and values.max() < 1 << 16:
+        return np.argsort(values.astype(np.uint16), kind="stable")
+    return np.argsort(values, kind="stable")
