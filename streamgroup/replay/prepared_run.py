@@ -37,6 +37,7 @@ from streamgroup.replay.scenario.plan import Plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
 from streamgroup.replay.simulation.event_driven import EventDriven
+from streamgroup.replay.simulation.sources_never_blocked import SourcesNeverBlocked, are_never_blocked
 from streamgroup.replay.stages import held_keys_of_run
 from streamgroup.replay.stages.partials_to_aggregators_and_app import make_merging
 from streamgroup.replay.stages.simulate_with_combiner import Combining, make_combining
@@ -238,10 +239,9 @@ class Run:
         span = self.warmup, self.trace.tuples
         if self.plan.holds_back:
             return make_held_back(self.setup, self.plan, span, measuring, self.tiers, self._edge_to_aggregators)
-        return EventDriven(
-            self.setup, self.plan.queues, span, measuring,
-            round_robin=self.plan.options.source_assignment == "shuffle",
-        )  # fmt: skip
+        made = SourcesNeverBlocked if are_never_blocked(self.setup, self.plan.queues) else EventDriven
+        shuffled = self.plan.options.source_assignment == "shuffle"
+        return made(self.setup, self.plan.queues, span, measuring, round_robin=shuffled)
 
     def _merged(
         self,

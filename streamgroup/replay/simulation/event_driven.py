@@ -17,7 +17,6 @@ from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker, too_late
 from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.serve import Workers
-from streamgroup.replay.simulation.sources_never_blocked import are_alone, send_served
 from streamgroup.replay.simulation.turns_of_sources import turn_all
 from streamgroup.replay.tuple_arrays import NEVER, OPEN, Chunk, Events, each_column
 
@@ -82,8 +81,7 @@ class EventDriven:
             firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.has_feedback),
         )  # fmt: skip
         servers = None if edge.source_ns is None or served else source_server.make_servers(edge.source_ns)
-        alone = servers is not None and are_alone(model, changes=members.events > 0)
-        self._run = function(send_served if alone else event_loop.simulate, own=True)
+        self._run = function(event_loop.simulate, own=True)
         self._state = states.make_state(model, servers, edge.sources, members.most, members.events)
         self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None, edge.held)
         self._stream: streams.Stream | None = None

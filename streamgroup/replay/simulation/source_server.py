@@ -21,6 +21,7 @@ __all__ = [
     "leave",
     "make_servers",
     "served_at",
+    "service_time",
     "take_tuple",
 ]
 
@@ -53,7 +54,7 @@ def make_servers(base: I64) -> Servers:
 
 
 @njit(forceinline=True)
-def _service(base: Any, factor: Any, place: Any) -> Any:
+def service_time(base: Any, factor: Any, place: Any) -> Any:
     """Return a tuple's service time at its source, in whole ns, halves to even."""
     if factor is None:
         return base
@@ -65,7 +66,7 @@ def served_at(servers: Any, by_source: Any, factor: Any, source: Any, place: Any
     """Return when a source has served the tuple at a place of the stream, its next one; nothing is changed."""
     if servers is None:
         return arrival
-    return max(arrival, by_source[source].idle_at) + _service(servers.base[source], factor, place)
+    return max(arrival, by_source[source].idle_at) + service_time(servers.base[source], factor, place)
 
 
 @register_jitable(forceinline=True)
@@ -73,7 +74,7 @@ def take_tuple(servers: Any, by_source: Any, factor: Any, source: Any, place: An
     """Note that a source's server holds tuple `seq`, which is at a place of the stream."""
     if servers is not None:
         by_source[source].held = seq
-        by_source[source].service = _service(servers.base[source], factor, place)
+        by_source[source].service = service_time(servers.base[source], factor, place)
 
 
 @register_jitable(forceinline=True)
@@ -102,7 +103,7 @@ def _account(servers: Any, source: Any, service: Any, stayed: Any) -> None:
 @register_jitable(forceinline=True)
 def account_service(servers: Any, factor: Any, source: Any, place: Any, stayed: Any) -> None:
     """Account the tuple at a place of the stream, which stayed at its source for so long, its service included."""
-    _account(servers, source, _service(servers.base[source], factor, place), stayed)
+    _account(servers, source, service_time(servers.base[source], factor, place), stayed)
 
 
 @register_jitable(forceinline=True)

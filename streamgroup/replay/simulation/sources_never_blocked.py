@@ -9,56 +9,48 @@ from typing import Any
 
 import numpy as np
 
-from streamgroup.replay.simulation.choose import choose_one, report, see
-from streamgroup.replay.simulation.event_loop import (
-    DONE,
-    FULL_EVENTS,
-    FULL_STATE,
-    MORE,
-    NO_WORKER,
-    TOO_LATE,
-    Clock,
-)
-from streamgroup.replay.simulation.event_state import Model, place_of
+from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.simulation.choose import Sources, choose_one, report, see
+from streamgroup.replay.simulation.chunk_driven import Setup
+from streamgroup.replay.simulation.event_driven import EventDriven, Queues, Taker
+from streamgroup.replay.simulation.event_loop import FULL_EVENTS, FULL_STATE, MORE, NO_WORKER, TOO_LATE, Clock, Until
+from streamgroup.replay.simulation.event_state import place_of
 from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
 from streamgroup.replay.simulation.optional_array_elements import get, put
+from streamgroup.replay.simulation.order_of_service import BLOCK, OrderOfService
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import account_service
-from streamgroup.replay.simulation.turns_of_sources import set_turn
-from streamgroup.replay.tuple_arrays import MAX_TIME_NS, NEVER
+from streamgroup.replay.tuple_arrays import MAX_TIME_NS
 
-__all__ = ["are_alone", "send_served"]
-
-
-def are_alone(model: Model, *, changes: bool) -> bool:
-    """Return whether nothing holds sources back; `changes` says whether workers come or go."""
-    return model.light and model.capacity == 0 and not changes
+__all__ = ["SourcesNeverBlocked", "are_never_blocked", "send_served"]
 
 
-def send_served(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any) -> Any:
-    """Send the tuples of the stream as their sources have served them; as `event_loop.simulate` in all else."""
-    end, last, measured_from = until.end, until.last, state.model.measured_from
+def are_never_blocked(setup: Setup, queues: Queues) -> bool:
+    """Return whether sources take a time, and nothing holds them back."""
+    limits = queues.capacity or queues.max_pending or setup.members.events
+    return setup.edge.source_ns is not None and not limits and not setup.grouping.has_feedback
+
+
+def send_served(
+    grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any, leaving: Any
+) -> Any:
+    """Send tuples as they leave their sources; as `event_loop.simulate` in all else."""
+    measured_from = state.model.measured_from
     mask = stream.key.shape[0] - 1
-    by_source, turn_time, turn_source = state.by_source, state.turn_time, state.turn_source
-    count = np.int64(by_source.shape[0])
     now = until.clock.now
+    why = MORE
     fault: Any = np.int64(-1)
-    while True:
-        leaves, source = turn_time[0, 1], turn_source[0, 1]
-        seq = state.turn_tuple[np.uint64(source)]
-        if leaves == NEVER:
-            why = DONE
-            break
-        if seq >= end:
-            why = MORE
-            break
+    sent = leaving.sent[0]
+    while sent < leaving.seq.shape[0]:
+        at = np.uint64(sent)
+        seq = leaving.seq[at]
         if get(sources.room, 0, 1) < 1:
             why = FULL_STATE
             break
         if seq >= until.events_end:
             why = FULL_EVENTS
             break
-        now = leaves
+        now, source = leaving.leaves[at], np.int64(leaving.source[at])
         place, row = np.uint64(seq & mask), np.uint64(source)
         key, arrival, cost = np.int64(stream.key[place]), stream.arrival[place], get(stream.cost, place, 0)
         see(sources.cost, sources.slowdown, workers.service_model, key, cost, seq, now)
@@ -86,7 +78,36 @@ def send_served(grouping: Any, sources: Any, workers: Any, state: Any, stream: A
         if seq >= measured_from:
             workers.waits[to] = max(workers.waits[to], start - reached)
             account_service(state.servers, stream.factor, row, place, now - arrival)
-        by_source[row].idle_at = by_source[row].ready_at = now
-        by_source[row].next_tuple = seq + count if state.model.round_robin else stream.following[place]
-        set_turn(state, stream, source, end, last)
+        sent += 1
+    leaving.sent[0] = sent
     return why, Clock(now, until.clock.arrived, until.clock.by_tie, fault)
+
+
+class SourcesNeverBlocked(EventDriven):
+    """Calls the loop above."""
+
+    def __init__(self, setup: Setup, queues: Queues, span: tuple[int, int], taker: Taker, *, round_robin: bool) -> None:
+        super().__init__(setup, queues, span, taker, round_robin=round_robin)
+        assert setup.edge.source_ns is not None
+        self._run = setup.function(send_served, own=True)
+        self._order = OrderOfService(setup.function, setup.edge.source_ns)
+
+    def _unsent(self) -> int:
+        return self._order.first_unsent(self._end)
+
+    def chunk(self, ready: Ready) -> None:
+        """Send the tuples of a chunk that leave before any that was not read."""
+        self._costs = ready.cost is not None
+        self._load(ready)
+        size = len(ready.key)
+        for begin in range(0, size, BLOCK):
+            end = min(begin + BLOCK, size)
+            self._order.take(ready, begin, end, last=bool(self._last) and end == size)
+            self._advance()
+
+    def _simulate(self, sources: Sources, until: Until) -> tuple[int, Clock]:
+        found: tuple[int, Clock] = self._run(
+            self._grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until,
+            self._order.now,
+        )  # fmt: skip
+        return found
