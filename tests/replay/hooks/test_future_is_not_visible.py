@@ -85,7 +85,8 @@ def other_changes(draw: Any, scenario: Scenario, first: int, at: int) -> dict[st
     steps = options["slowdown_at"]
     # `free` says when a worker will be done, with the speeds that it will have: that is what declared exceptions see.
     foreseen = "looks" in options["grouping"] and place.endswith("s")
-    if not foreseen and (not steps or steps[0].partition("=")[0].endswith("s") == place.endswith("s")):
+    refused = options.get("combine") is not None and not place.endswith("s")
+    if not foreseen and not refused and (not steps or steps[0].partition("=")[0].endswith("s") == place.endswith("s")):
         options["slowdown_at"] = (*steps, *draw(st.sampled_from([(), (f"{place}=3,0.25",)])))
     goes = (*options["leave"], *options["crash"])
     # Named or drawn workers might become others by one more change before or after.
