@@ -102,8 +102,9 @@ class SourcesNeverBlocked(EventDriven):
         size = len(ready.key)
         for begin in range(0, size, BLOCK):
             end = min(begin + BLOCK, size)
-            self._order.take(ready, begin, end, last=bool(self._last) and end == size)
-            self._advance()
+            self._order.read(ready, begin, end)
+            while self._order.next(last=bool(self._last) and end == size):
+                self._advance()
 
     def _simulate(self, sources: Sources, until: Until) -> tuple[int, Clock]:
         found: tuple[int, Clock] = self._run(
