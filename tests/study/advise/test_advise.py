@@ -1,6 +1,9 @@
 """Advice for traces where the answer is known."""
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ from streamgroup.study.advise.advice_text import as_json, compared, headline, re
 from streamgroup.study.advise.advise import Advice, AdviceRequest, advise
 from streamgroup.study.advise.recommendation import Targets
 from streamgroup.study.replay_run import run_to_directory
+from streamgroup.study.sweep import compile_in_background
+from streamgroup.traces.trace import Trace
 from tests.traces_by_hand import write_trace
 
 pytestmark = pytest.mark.many_groupings
@@ -317,3 +322,20 @@ def test_progress_is_told(tmp_path: Path) -> None:
     advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), AdviceRequest(), Seen())
     assert steps == [(11_000, "first pass"), (None, "workers")]
     assert tuples[:11] == [1000] * 11
+
+
+def test_others_compile_meanwhile_what_it_replays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(compile_in_background, "_MANY", 0)
+    started = []
+
+    def start(trace: Trace, runs: Sequence[ReplayOptions]) -> "subprocess.Popen[str]":
+        started.append([(run.grouping, run.combine) for run in runs])
+        return subprocess.Popen([sys.executable, "-c", ""], text=True)
+
+    monkeypatch.setattr(compile_in_background, "_start", start)
+    found = ask(even_keys(tmp_path / "t", 300), 4, question=AdviceRequest(jobs=2))
+    # Once for all passes; combiners come last. Groupings that differ in numbers alone have the same code.
+    (runs,) = started
+    assert {name.partition(":")[0] for name, _ in runs} == {row.grouping.partition(":")[0] for row in found.roughly}
+    assert [name for name, combine in runs if combine is not None] == [runs[-1][0]] == ["kg"]
