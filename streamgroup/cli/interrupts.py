@@ -19,9 +19,9 @@ _noticed = threading.Event()
 
 
 def on_interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not where it would be lost or change the exit code: soon after."""
+    """Raise KeyboardInterrupt, but not within a callback of the import system, where it would be lost: soon after."""
     _noticed.set()
-    if _is_bad_place(frame):
+    if _in_import_callback(frame):
         again = threading.Timer(0.001, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()
@@ -29,16 +29,10 @@ def on_interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _is_bad_place(frame: FrameType | None) -> bool:
-    """Return whether Python is within one of two kinds of code, be it in what that calls.
-
-    In a callback of the import system Python prints an exception, and continues. After an interrupt in the code of a
-    string, as that which makes named tuples and dataclasses, it ends the process by the signal instead of the exit
-    code, even if the exception was caught.
-    """
-    while frame is not None and frame.f_globals.get("__name__") != "streamgroup.cli.start":
-        name, file = frame.f_code.co_name, frame.f_code.co_filename
-        if (name == "cb" and "importlib" in file) or (name == "<module>" and file == "<string>"):
+def _in_import_callback(frame: FrameType | None) -> bool:
+    """Return whether Python is in such a callback, or in what that calls: this handler, where a signal comes twice."""
+    while frame is not None:
+        if frame.f_code.co_name == "cb" and "importlib" in frame.f_code.co_filename:
             return True
         frame = frame.f_back
     return False

@@ -15,6 +15,10 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    finally:
+        # Python ends a process by the signal, not by its exit code, after an interrupt in code that was compiled from a
+        # string (as that of named tuples and dataclasses), even a caught one. Running any such code resets this.
+        exec("")
 
 
 def _open_closed_streams() -> None:
